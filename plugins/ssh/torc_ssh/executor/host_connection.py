@@ -29,6 +29,9 @@ _LOG: Final = logging.getLogger("torc_framework.ssh")
 class ConnectionOwner(Protocol):
     """Who uses a connection, and is called when it is lost and made again."""
 
+    def begin_session(self, session: HostSession) -> None:
+        """Send the first requests of a new session; nothing is known of the host yet."""
+
     async def prepare(self, connection: SshConnection, session: HostSession) -> None:
         """Bring a new session to the state in which it takes orders."""
 
@@ -140,7 +143,12 @@ class HostConnection:
         session: HostSession | None = None
         try:
             async with asyncio.timeout(PREPARATION_S):
-                session = await HostSession.open(connection, python=self._python, on_event=self._owner.take_event)
+                session = await HostSession.open(
+                    connection,
+                    python=self._python,
+                    on_event=self._owner.take_event,
+                    on_begin=self._owner.begin_session,
+                )
                 self._newest = session
                 await self._owner.prepare(connection, session)
         except TimeoutError:

@@ -74,6 +74,7 @@ class HostLink:
         """Attempts that ran before the host was started again."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._collecting: dict[AttemptKey, asyncio.Task[None]] = {}
+        self._opening: asyncio.Future[Any] | None = None
         self._loss: asyncio.TimerHandle | None = None
         self._strays: set[int] = set()
         """Origins of attempts that were taken for lost, and may still run."""
@@ -93,8 +94,28 @@ class HostLink:
             failure.is_permanent = isinstance(error, ConnectError) and error.is_permanent
             raise failure from None
 
+    def begin_session(self, session: HostSession) -> None:
+        """Have the helper open the journal and make the folders, while it starts."""
+        self._opening = asyncio.ensure_future(self._open_journal(session))
+        self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())  # `prepare` may not come
+
+    async def _open_journal(self, session: HostSession) -> Any:
+        options, context = self.plan.options, self.plan.context
+        in_home = work_folder(context, options.remote_dir, ".", is_shared=options.shared_dir)
+        opened, _ = await asyncio.gather(
+            session.request(
+                "attempts_open",
+                name=self.plan.name,
+                folder=self._state_folder,
+                memory_cgroup=options.memory_cgroup,
+                needs_cgroups=context.enforces_limits,
+            ),
+            self._make_folder(session, in_home),
+        )
+        return opened
+
     async def prepare(self, connection: SshConnection, session: HostSession) -> None:
-        """Open the journal, make the folders, and settle what the host may hold.
+        """Wait until the journal is open, and settle what the host may hold.
 
         Raises:
             HelperError: the helper cannot work there.
@@ -106,15 +127,9 @@ class HostLink:
         if self._transfers is None:
             self._transfers = self._make_transfers(session)
         self._transfers.forget_folders()
-        opened, _, self._api_port = await asyncio.gather(
-            session.request(
-                "attempts_open",
-                name=self.plan.name,
-                folder=self._state_folder,
-                memory_cgroup=options.memory_cgroup,
-                needs_cgroups=context.enforces_limits,
-            ),
-            self._make_folder(session, self._transfers.folder),
+        assert self._opening is not None, "the session was begun"
+        opened, self._api_port = await asyncio.gather(
+            self._opening,
             forward_api(connection, context.api_url, self._api_port) if options.tunnel else _no_port(),
         )
         is_first = not self.journal

@@ -66,6 +66,7 @@ class HostSession:
         *,
         python: str = "python3",
         on_event: Callable[[dict[str, Any]], None] | None = None,
+        on_begin: Callable[[Self], object] | None = None,
     ) -> Self:
         """Start a helper over a connection, and wait for its first answer.
 
@@ -73,6 +74,8 @@ class HostSession:
             connection: The connection.
             python: The interpreter on the host: a name in its PATH, a path, or several words.
             on_event: Called in the event loop with each event of the helper, ``attempts`` and ``hindrance``.
+            on_begin: Called with the session, whose facts are not known yet: requests that it begins are sent with the
+                program, which saves a round trip.
 
         Raises:
             ConnectError: the helper does not start. It is permanent if there is no Python that is new enough.
@@ -95,6 +98,8 @@ class HostSession:
             async with asyncio.timeout(START_TIMEOUT_S) as deadline:
                 channel.write(program)
                 facts = asyncio.ensure_future(session._ask_facts())
+                if on_begin is not None:
+                    on_begin(session)
                 try:
                     requests.start(await _skip_noise(channel, marker))
                     deadline.reschedule(asyncio.get_running_loop().time() + FACTS_TIMEOUT_S)
