@@ -16,6 +16,7 @@ from torc_ssh.executor.host_link import HostLink
 from torc_ssh.executor.job_files import NO_FILES, JobFiles, WorkflowFiles
 from torc_ssh.executor.link_plan import LinkPlan
 from torc_ssh.executor.options import SshOptions
+from torc_ssh.executor.reports import checked_journal
 from torc_ssh.session import HelperError, SessionLost
 
 from torc_framework.api import (
@@ -333,6 +334,23 @@ def test_reports_that_cannot_be_are_ignored(bench: Bench, report: Any) -> None:
     run(story())
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        7,
+        {"folder": "/x"},
+        {"folder": "/x", "state": {"journal": 7}},
+        {"folder": "/x", "state": {"journal": "/x", "home": "x" * (1 << 20)}},
+        {"folder": "/x", "state": {"journal": "/x", "home": float("nan")}},
+    ],
+)
+def test_a_state_that_cannot_be_is_refused(answer: Any) -> None:
+    """It would be stored on the server."""
+    with pytest.raises(HelperError, match="the host's answer about its journal is") as caught:
+        checked_journal(answer)
+    assert len(str(caught.value)) < 1000
+
+
 def test_logs_are_not_remembered(bench: Bench) -> None:
     """A run of a million jobs would keep two million entries."""
 
@@ -347,5 +365,22 @@ def test_logs_are_not_remembered(bench: Bench) -> None:
         await link.close(is_finished=True)
         with pytest.raises(SessionLost):
             link.connection.session()
+
+    run(story())
+
+
+def test_an_order_that_never_arrived_is_sent_again(bench: Bench) -> None:
+    """Also if it was the first one, so that the host has no journal yet."""
+
+    async def story() -> None:
+        link = bench.link()
+        await link.open()
+        bench.connections[0].cut()
+        link.connection.session().lost.set_result("cut")
+        assert link.outstanding.is_connected
+        link.begin([bench.attempt()], is_queued=False)
+        (end,) = await bench.ends()
+        assert (end.observation.lost, end.observation.exit_code) == (False, 0)
+        await link.close(is_finished=True)
 
     run(story())

@@ -32,7 +32,7 @@ from torc_ssh.executor.host_connection import HostConnection
 from torc_ssh.executor.job_files import NO_FILES
 from torc_ssh.executor.link_plan import LinkPlan
 from torc_ssh.executor.outstanding import OWN, AttemptStage, OutstandingAttempts, WireOrder
-from torc_ssh.executor.reports import checked_event
+from torc_ssh.executor.reports import checked_event, checked_journal
 from torc_ssh.executor.work_folder import LOG_FOLDER, OUTPUT_FOLDER, UnmappedPathError, WorkFolder, work_folder
 from torc_ssh.session import HelperError, HostFacts, HostSession, SessionLost, clean_text
 
@@ -133,7 +133,8 @@ class HostLink:
             forward_api(connection, context.api_url, self._api_port) if options.tunnel else _no_port(),
         )
         is_first = not self.journal
-        self._state_folder, self.journal, self.facts = opened["folder"], opened["state"], session.facts
+        self._state_folder, self.journal = checked_journal(opened)
+        self.facts = session.facts
         if is_restarted:
             self._before_restart.update(self.outstanding.keys(AttemptStage.SENT, AttemptStage.RUNNING))
         await self._settle(session, with_own=not is_first)

@@ -1,6 +1,8 @@
 """Reports of a helper as events. They come from the host: a wrong value must not reach the runner or the server."""
 
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from attrs import evolve
@@ -8,11 +10,12 @@ from attrs import evolve
 from torc_framework.api import AttemptEnded, LauncherEvent
 from torc_framework.api.supervision import launcher_event
 from torc_ssh.executor.endings import EXECUTOR
-from torc_ssh.session import clean_text
+from torc_ssh.session import HelperError, clean_text
 
 MOST_NUMBER: Final = 1 << 53
 """Largest value of a number: what JSON and databases keep exactly."""
 MOST_FACTS: Final = 20
+MOST_STATE_BYTES: Final = 16 << 10
 
 
 def checked_event(report: Any, clock_offset_s: float) -> LauncherEvent:
@@ -35,6 +38,22 @@ def checked_event(report: Any, clock_offset_s: float) -> LauncherEvent:
         reason = clean_text(event.observation.launch_error)
         return AttemptEnded(event.key, evolve(event.observation, launch_error=reason))
     return event
+
+
+def checked_journal(answer: Any) -> tuple[str, dict[str, Any]]:
+    """Return the state folder on the host, and what a later launcher needs, from the answer to ``attempts_open``.
+
+    The runner stores the latter in its record on the server.
+
+    Raises:
+        HelperError: the answer is not as it has to be.
+    """
+    folder, state = (answer.get("folder"), answer.get("state")) if isinstance(answer, dict) else (None, None)
+    if isinstance(folder, str) and isinstance(state, dict) and isinstance(state.get("journal"), str):
+        with suppress(ValueError):  # what is not a number
+            if len(json.dumps([folder, state], allow_nan=False)) <= MOST_STATE_BYTES:
+                return folder, state
+    raise HelperError("invalid", f"the host's answer about its journal is {clean_text(answer)}")
 
 
 def _is_id(value: Any) -> bool:
