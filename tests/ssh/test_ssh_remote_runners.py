@@ -70,6 +70,8 @@ def test_a_workflow_runs_on_three_machines(near_torc: ClientTorc) -> None:
     again = torc("remote", "run", workflow_id, *ONE_AT_ONCE)
     assert again.count("[RUNNING]") == 3
     assert "a runner works here already, with PID" in again
+    rows = torc.json("remote", "run", workflow_id, *ONE_AT_ONCE)["workers"]
+    assert [(row["state"], "registered" in row) for row in rows] == [("running", False)] * 3
     elsewhere = torc("remote", "run", workflow_id, "--output-dir", "other")
     assert elsewhere.count(f"its output directory is {HOME}/torc_output") == 3
 

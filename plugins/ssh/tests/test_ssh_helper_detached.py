@@ -119,7 +119,7 @@ def test_a_kill_reaches_all_descendants(tmp_path: Path) -> None:
 
             await spawn(session, f"(setsid {sleep} &); exit 3")
             await state_is(session, "ended")
-            assert len(marked(mark)) == 1
+            await until(lambda: len(marked(mark)) == 1)
             await session.request("kill", record=FILES["record"], signal="KILL")
             assert marked(mark) == []
 

@@ -1,6 +1,7 @@
 """What ``torc remote run`` prints while runners are started, and the tunnels that it keeps."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from attrs import define, field
 
@@ -99,7 +100,9 @@ class _Start:
             self.lines.fail(address, result)
             return
         runner = result.runner
-        values = {"pid": runner.pid, "registered": result.is_registered, "tunnel_port": result.port}
+        values: dict[str, Any] = {"pid": runner.pid, "tunnel_port": result.port}
+        if result.state != "running":  # one that ran before was not waited for
+            values["registered"] = result.is_registered
         if result.has_died:
             secrets = secret_values(self._order.access.environment)
             tail = [redact(line, secrets) for line in result.tail]
