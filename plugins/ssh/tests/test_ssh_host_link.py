@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from helper_sessions import run, until
 from local_connection import LocalConnection
 from torc_ssh.addresses import parse_address
 from torc_ssh.connection import ConnectError
-from torc_ssh.executor import hindrances, host_connection
+from torc_ssh.executor import attempt_transfers, hindrances, host_connection
 from torc_ssh.executor.attempt_records import AttemptRecords
 from torc_ssh.executor.host_link import HostLink
 from torc_ssh.executor.job_files import NO_FILES, JobFiles, WorkflowFiles
@@ -269,7 +270,7 @@ def test_a_full_disk_ends_the_jobs_when_no_host_works(bench: Bench, monkeypatch:
             link.outstanding.add(AttemptKey(1, 1), bench.attempt(), is_queued=False)
             link._refuse_for_host(AttemptKey(1, 1), FULL)
             if patience_s:
-                assert "they fail if it has no room after" in str(link.hindrance())
+                assert "those that find no room after" in str(link.hindrance())
             link.changed()
         withdrawn, ended = bench.events
         assert isinstance(withdrawn, AttemptWithdrawn)
@@ -384,3 +385,39 @@ def test_an_order_that_never_arrived_is_sent_again(bench: Bench) -> None:
         await link.close(is_finished=True)
 
     run(story())
+
+
+def test_files_come_home_although_their_record_cannot_be_written(bench: Bench) -> None:
+    """Only the next runner would need the record."""
+    (bench.folder / "none").touch()
+
+    async def story() -> None:
+        link = bench.link()
+        link.plan.records.path = bench.folder / "none" / "attempts"
+        await link.open()
+        link.begin([bench.attempt()], is_queued=False)
+        await bench.ends()
+        assert (bench.folder / "here" / "1.o").read_text() == "done\n"
+        await link.close(is_finished=True)
+
+    run(story())
+
+
+def test_logs_that_do_not_come_home_stay_on_the_host(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the end of the attempt says why."""
+    monkeypatch.setattr(attempt_transfers, "FIRST_PAUSE_S", 0.0)
+    (bench.folder / "none").touch()
+
+    async def story() -> None:
+        link = bench.link()
+        await link.open()
+        attempt = evolve(bench.attempt(), stdout_path=str(bench.folder / "none" / "1.o"))
+        link.begin([attempt], is_queued=False)
+        (end,) = await bench.ends()
+        assert "its log could not be brought home from host h2" in end.observation.raw["log_transfer_error"]
+        assert end.observation.exit_code == 0
+        await link.close(is_finished=True)
+
+    run(story())
+    (log,) = (bench.folder / "host").rglob("1.o")
+    assert log.read_text() == "done\n"

@@ -50,9 +50,10 @@ class AttemptRecords:
             json.dumps([key.job_id, key.attempt_id, _pairs(each.logs), _pairs(each.outputs)]) + "\n"
             for key, each in files.items()
         )
-        if not self.by_key:
+        is_first = not self.by_key
+        self.by_key.update(files)  # also if the file cannot be written: this runner needs them
+        if is_first:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.by_key.update(files)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(lines)
 

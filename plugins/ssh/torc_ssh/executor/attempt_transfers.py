@@ -134,7 +134,7 @@ class AttemptTransfers:
             facts[LOG_TRANSFER_ERROR] = f"its log could not be brought home from host {self._host}: {log_error}"
         if error:
             facts[TRANSFER_ERROR] = f"its output could not be brought home from host {self._host}: {error}"
-        else:
+        if not (error or log_error):  # else the host has the only copy
             self._remove_logs(files.logs)
         absent = tuple(self.folder.shown(pair.local) for pair in (files.outputs if error else missing))
         return evolve(with_raw(seen, facts), missing_outputs=absent if seen.exit_code == 0 else ())

@@ -93,4 +93,4 @@ class LinkHindrances:
             return "others run them meanwhile"
         left_s = self._disk_since + DISK_PATIENCE_S - time.monotonic()
         until = time.strftime("%H:%M:%S", time.localtime(time.time() + max(0.0, left_s)))
-        return f"and they fail if it has no room after {until}; make room there, or add a host"
+        return f"and those that find no room after {until} fail; make room there"

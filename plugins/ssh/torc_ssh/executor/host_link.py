@@ -90,6 +90,7 @@ class HostLink:
         try:
             await self.connection.open()
         except (ConnectError, HelperError, SessionLost) as error:
+            self._leave_peers()
             failure = LaunchError(f"host {self.plan.address}: {error}")
             failure.is_permanent = isinstance(error, ConnectError) and error.is_permanent
             raise failure from None
@@ -301,6 +302,10 @@ class HostLink:
         else:
             self.outstanding.refuse(key, cannot_begin(f"host {self.plan.address}: {error}"))
 
+    def _leave_peers(self) -> None:
+        with suppress(ValueError):
+            self._peers.remove(self)
+
     def _others_work(self) -> bool:
         """Return whether another host of the run works on attempts; may be called from any thread."""
         others = (link for link in tuple(self._peers) if link is not self)
@@ -465,7 +470,7 @@ class HostLink:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._peers.remove(self)
+        self._leave_peers()
         await self.connection.close("attempts_close" if is_finished else "attempts_abandon")
         self._expect_loss(expected=False)
 
