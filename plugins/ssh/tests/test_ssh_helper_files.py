@@ -128,6 +128,7 @@ def test_a_full_disk_on_the_host(tmp_path: Path) -> None:
                 with pytest.raises(HelperError, match="No space left") as caught:
                     await session.put_file(source, target)
                 assert caught.value.kind == "no_space"
+                assert str(caught.value).endswith(f": {target}")
                 assert (await session.stat([target]))[0] is None
 
         run(story())

@@ -40,10 +40,12 @@ class Stream:
         loop: The loop of the helper.
         answer: Sends the answer, or a part of it.
         ended: Called when the stream is over.
+        path: The file.
     """
 
-    def __init__(self, loop: HelperLoop, answer: Answer, ended: Callable[[], None]) -> None:
+    def __init__(self, loop: HelperLoop, answer: Answer, ended: Callable[[], None], path: str) -> None:
         self._loop = loop
+        self._path = path
         self._answer = answer
         self._ended = ended
         self._fd = -1
@@ -61,6 +63,8 @@ class Stream:
         try:
             result = self._work()
         except Exception as error:
+            if isinstance(error, OSError) and error.filename is None:
+                error.filename = self._path  # reading and writing do not name it
             found = describe_error(error)
             self._loop.post(lambda: self._worked(lambda: self._finish("error", found)))
         else:
@@ -125,9 +129,8 @@ class PutStream(Stream):
         mode: int = 0o644,
         mtime_ns: int | None = None,
     ) -> None:
-        super().__init__(loop, answer, ended)
+        super().__init__(loop, answer, ended, os.path.realpath(path) if os.path.islink(path) else path)
         self._ack = ack
-        self._path = os.path.realpath(path) if os.path.islink(path) else path
         self._temporary = temporary_path(self._path)
         self._size = size
         self._mode = mode & 0o777
@@ -223,8 +226,7 @@ class GetStream(Stream):
     def __init__(
         self, loop: HelperLoop, answer: Answer, ended: Callable[[], None], *, path: str, offset: int = 0
     ) -> None:
-        super().__init__(loop, answer, ended)
-        self._path = path
+        super().__init__(loop, answer, ended, path)
         self._offset = offset
         self._at = 0
         self._size = 0
