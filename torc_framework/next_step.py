@@ -221,6 +221,11 @@ class _Situation:
         return None
 
     @cached_property
+    def ran_on_sites(self) -> bool:
+        """Whether the last run had named sites."""
+        return bool(sites_of_last_run(self._client, self.id))
+
+    @cached_property
     def executor(self) -> str:
         """What `executor_option` returns for the workflow."""
         return executor_option(self._client, self.id, self._executors, self._sites)
@@ -253,7 +258,8 @@ def _go_on(now: _Situation) -> NextStep:
     """Return the command that lets something work on the jobs that are left.
 
     Allocations, schedulers or actions that ask for nodes need a batch system, because the user may be on a login node,
-    where jobs should not run; so does an executor that recognizes this machine as a login node.
+    where jobs should not run; so does an executor that recognizes this machine as a login node. A workflow that ran on
+    named sites, such as hosts, continues there.
     """
     stay = f"torc watch {now.id} --auto-schedule", "asks for nodes for the remaining jobs and follows the workflow"
     nodes = "asks for nodes for the remaining jobs"
@@ -263,7 +269,7 @@ def _go_on(now: _Situation) -> NextStep:
         return NextStep(f"torc submit {now.id}", nodes)
     if now.on_nodes:
         return NextStep(*stay)
-    if now.advice:
+    if now.advice and not now.ran_on_sites:
         return NextStep(now.advice, nodes)
     return NextStep(f"torc run {now.id}{now.executor}", "continues it")
 

@@ -187,6 +187,10 @@ def test_an_executor_advises_on_a_login_node() -> None:
     found = next_step(Server(HUGE), progress({"ready": 1}), lambda: {"login": Login})  # type: ignore[arg-type]  # answers the same
     assert found is not None
     assert found.command == "torc toy submit 1"
+    on_a_host = evolve(RUNNER, is_active=False, scheduler={"type": "toy", "site": "h1"})
+    found = next_step(Server(on_a_host, SMALL), progress({"ready": 1}), lambda: {"login": Login, "toy": Launcher})  # type: ignore[arg-type]  # answers the same
+    assert found is not None
+    assert found.command == "torc run 1 --executor toy"
 
 
 def test_what_continues_a_workflow_ignores_failures() -> None:
