@@ -89,7 +89,8 @@ def test_logs_on_another_machine_are_named(torc: Any, job: int, own_server: str)
     (node,) = json.loads(torc("compute-nodes", "list", 1, "-f", "json").stdout)["compute_nodes"]
     folder = Path(node["scheduler"]["spool"]).parent.parent
     with TorcClient(own_server) as client:
-        client.update(ComputeNodeRecord, node["id"], {"hostname": "n12"})
+        elsewhere = {"hostname": "n12", "scheduler": {**node["scheduler"], "machine": "n12"}}
+        client.update(ComputeNodeRecord, node["id"], elsewhere)
     assert torc("jobs", "logs", job).returncode == 0, "a shared file system"
     copy = folder.rename(folder.with_name("copy"))
     done = torc("jobs", "logs", job)

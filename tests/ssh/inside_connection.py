@@ -723,7 +723,7 @@ import sys
 from torc_ssh.addresses import parse_address
 from torc_ssh.connection import SshSettings, connect, loop_thread
 
-loop_thread.run(connect(parse_address("h1"), SshSettings(ssh_command=sys.argv[1])))
+first = loop_thread.run(connect(parse_address("h1"), SshSettings(ssh_command=sys.argv[1])))
 try:
     print("connecting", flush=True)
     loop_thread.run(connect(parse_address("h2"), SshSettings(ssh_command=sys.argv[1])))

@@ -9,7 +9,7 @@ from ssh_hosts import USER, ClientTorc, SshHosts
 from waiting import eventually
 
 HOME = f"/home/{USER}"
-PASSWORD = "correct-horse-battery"
+PASSWORD = "-".join(("correct", "horse", "battery"))  # this file may lie where the test looks for the password
 PING = "sleep 1; until torc ping; do sleep 0.2; done"
 SPEC = {"name": "tunneled", "jobs": [{"name": f"job_{i}", "command": PING} for i in range(12)]}
 LONG = {"name": "long", "jobs": [{"name": "long", "command": "exec sleep 1000"}]}
