@@ -78,6 +78,21 @@ def test_reports_linger_only_while_there_is_work(client: ExchangeClient, line: L
     assert len(say(client, line, 2.0, BUSY)[0].request.ended) == 100
 
 
+def test_the_way_to_the_server_is_measured(client: ExchangeClient, line: Line) -> None:
+    """By calls with reports; how long the server holds a waiting call says nothing about the way."""
+    line.answers = [ExchangeReply()] * 21
+    for number in range(20):
+        client.report_ended(ended(number), 10.0 * number)
+        client.pump(10.0 * number, ROOM, list)
+        assert line.woken.acquire(timeout=10)
+        client.answers(10.0 * number + 0.4)
+    assert client.round_trip_s == pytest.approx(0.4, rel=0.01)
+    client.pump(300.0, RunnerDemand(), list)
+    assert line.woken.acquire(timeout=10)
+    client.answers(320.0)
+    assert client.round_trip_s == pytest.approx(0.4, rel=0.01)
+
+
 def test_an_end_says_that_it_began(client: ExchangeClient, line: Line) -> None:
     """Start and end of a short attempt are one report."""
     line.answers = [ExchangeReply()]

@@ -142,7 +142,7 @@ class Runner(RunnerParts):
             self._workload.withdraw(self._workload.at(JobStage.QUEUED))
         elif self._accepts and not accepted:
             self._got_nothing, self._has_vacancy = False, True
-        self._end_rate.round_trip_s = self._launchers.round_trip_s()
+        self._end_rate.round_trip_s = self._launchers.round_trip_s() + self._exchange.round_trip_s
         if self._member.update(accepts=self._accepts, is_idle=self._got_nothing):
             self._asks_again = self._got_nothing
         if self._member.stays:

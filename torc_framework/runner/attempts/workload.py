@@ -13,7 +13,7 @@ from torc_framework.runner.attempts.resource_pool import ResourcePool
 HORIZON_S: Final = 0.5
 """Jobs are claimed ahead for about this many seconds of work."""
 ROUND_TRIPS: Final = 2
-"""And for so many round trips to where they run."""
+"""And for so many round trips to the server and to where they run."""
 MOST_AHEAD: Final = 128
 """Most jobs that are claimed ahead."""
 RATE_SMOOTHING: Final = 0.7
@@ -24,7 +24,7 @@ class EndRate:
     """How fast attempts end, and from that how many jobs to claim ahead.
 
     Attributes:
-        round_trip_s: `Launcher.round_trip_s` of the launcher that is farthest away.
+        round_trip_s: How long the way to the server and to the launcher that is farthest away takes, there and back.
     """
 
     def __init__(self, now: float) -> None:

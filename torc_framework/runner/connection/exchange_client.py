@@ -39,6 +39,8 @@ WAIT_S: Final = 20.0
 FIRST_RETRY_S: Final = 0.1
 LAST_RETRY_S: Final = 5.0
 """The pause between two tries doubles from the first to the last."""
+ROUND_TRIP_WEIGHT: Final = 0.3
+"""Weight of the newest call in the smoothed time of calls."""
 SILENCE_S: Final = 1.5
 """How long calls fail, or one is not answered, before that counts as trouble that people are told of."""
 _TRANSIENT_STATUSES: Final = frozenset({408, 425, 429})
@@ -160,6 +162,7 @@ class ExchangeClient:
 
     Attributes:
         trouble: Why the server could not carry out the last call; None once it can. The call is repeated meanwhile.
+        round_trip_s: How long calls with reports take, smoothed, in seconds.
 
     Args:
         server: The server.
@@ -186,6 +189,7 @@ class ExchangeClient:
         self._waiter = ExchangeThread(call, wake, "torc-wait")
         self.outbox = Outbox()
         self._seq = 0
+        self.round_trip_s = 0.0
         self._last_answer_at = float("-inf")
         self._answer_lost = False
         self._failing_since: float | None = None
@@ -304,6 +308,8 @@ class ExchangeClient:
 
     def _succeeded(self, request: ExchangeRequest, now: float) -> None:
         self._last_answer_at = now
+        if not request.wait_s:
+            self.round_trip_s += ROUND_TRIP_WEIGHT * (now - self._sent_at - self.round_trip_s)
         self._failing_since, self._retry_pause_s, self._retry_at = None, FIRST_RETRY_S, 0.0
         if self.trouble is not None:
             self.trouble = None
