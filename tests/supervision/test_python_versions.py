@@ -2,33 +2,19 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from interpreters import interpreter
 
 from torc_framework.api import AttemptEnded, AttemptWithdrawn
 from torc_framework.api.supervision import launcher_event, package_sources
 
 PROGRAM = Path(__file__).with_name("attempts_program.py")
 VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
-
-
-def interpreter(version: str) -> str:
-    """Return an interpreter of a version: of this test, of PATH, or of pyenv."""
-    if sys.version.startswith(f"{version}."):
-        return sys.executable
-    pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
-    places = [*map(str, pyenv.glob(f"versions/{version}.*/bin/python")), shutil.which(f"python{version}")]
-    for place in filter(None, places):
-        asked = [place, "-c", "import sys; print(sys.version)"]
-        if subprocess.run(asked, capture_output=True, text=True, check=False).stdout.startswith(f"{version}."):
-            return place
-    pytest.skip(f"no Python {version} in PATH or of pyenv")
 
 
 def run(version: str, folder: Path) -> dict[str, Any]:

@@ -1,16 +1,11 @@
 """Sessions with helpers that are processes of this machine, for tests."""
 
 import asyncio
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pytest
 from local_connection import LocalConnection
 from torc_ssh.session import HostSession
 
@@ -67,19 +62,6 @@ async def local_session(
     finally:
         await session.close()
         await connection.close()
-
-
-def interpreter(version: str) -> str:
-    """Return an interpreter of a version, of PATH or of pyenv; skip the test if there is none."""
-    if sys.version.startswith(f"{version}."):
-        return sys.executable
-    pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
-    places = [*map(str, pyenv.glob(f"versions/{version}.*/bin/python")), shutil.which(f"python{version}")]
-    for place in filter(None, places):
-        asked = [place, "-c", "import sys; print(sys.version)"]
-        if subprocess.run(asked, capture_output=True, text=True, check=False).stdout.startswith(f"{version}."):
-            return place
-    pytest.skip(f"no Python {version} in PATH or of pyenv")
 
 
 def command(home: Path, job: int, text: str, *, attempt: int = 1, lane: int | None = None, **more: Any) -> list[Any]:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helper_sessions import Recorder, command, interpreter, local_session, run, until
+from helper_sessions import Recorder, command, local_session, run, until
+from interpreters import interpreter
 from local_connection import LocalConnection
 from small_disk import MISSING, mounted
 from torc_ssh.session import HelperError, HostSession

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helper_sessions import interpreter, local_session, run, until
+from helper_sessions import local_session, run, until
+from interpreters import interpreter
 from torc_ssh.session import HelperError, HostSession
 
 FILES = {"log": "out/x.log", "record": "out/x.json"}

@@ -7,7 +7,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from helper_sessions import interpreter, local_session, run, until
+from helper_sessions import local_session, run, until
+from interpreters import interpreter
 from local_connection import LocalConnection
 from torc_ssh.connection import ConnectError
 from torc_ssh.session import HelperError, HostSession, SessionLost, host_session

@@ -39,7 +39,7 @@ class FilesWithoutServer(WorkflowFiles):
         return NO_FILES
 
 
-class Bench:
+class LinkBench:
     """A link to a host whose home is a folder, and what it reports."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,14 +94,14 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    made = Bench(tmp_path, monkeypatch)
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LinkBench]:
+    made = LinkBench(tmp_path, monkeypatch)
     yield made
     for connection in made.connections:
         connection.kill()
 
 
-def test_an_attempt_whose_environment_cannot_be_made_ends(bench: Bench) -> None:
+def test_an_attempt_whose_environment_cannot_be_made_ends(bench: LinkBench) -> None:
     """Its neighbours in the same message begin."""
 
     async def story() -> None:
@@ -116,8 +116,8 @@ def test_an_attempt_whose_environment_cannot_be_made_ends(bench: Bench) -> None:
     run(story())
 
 
-def test_a_session_that_is_lost_is_waited_for(bench: Bench) -> None:
-    """Also at the moment at which the loss is known and not noted: whoever waits then must not spin."""
+def test_a_session_that_is_lost_is_waited_for(bench: LinkBench) -> None:
+    """A waiter also waits between the loss and the moment at which the connection notes it; it must not spin."""
 
     async def story() -> None:
         link = bench.link()
@@ -132,7 +132,7 @@ def test_a_session_that_is_lost_is_waited_for(bench: Bench) -> None:
 
 
 def test_a_host_whose_sessions_end_at_once_gets_no_storm_of_log_ins(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: LinkBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_connection, "FIRST_PAUSE_S", 1000.0)
 
@@ -150,7 +150,7 @@ def test_a_host_whose_sessions_end_at_once_gets_no_storm_of_log_ins(
     run(story())
 
 
-def test_what_is_adopted_on_a_lost_host_ends(bench: Bench) -> None:
+def test_what_is_adopted_on_a_lost_host_ends(bench: LinkBench) -> None:
     """Also if the host was taken for lost before."""
     bench.refusal = ConnectError("no route", is_permanent=False)
 
@@ -180,7 +180,7 @@ class AskedSession:
         return {"adopted": keys, "never_started": [], "unknown": []}
 
 
-def test_a_take_over_during_a_reconnection_is_not_forgotten(bench: Bench) -> None:
+def test_a_take_over_during_a_reconnection_is_not_forgotten(bench: LinkBench) -> None:
     """The host is asked about attempts that are adopted while it answers about others."""
     bench.refusal = ConnectError("no route", is_permanent=False)
 
@@ -202,7 +202,7 @@ def test_a_take_over_during_a_reconnection_is_not_forgotten(bench: Bench) -> Non
     run(story())
 
 
-def test_strays_of_dead_runners_are_ended_when_a_lost_host_answers(bench: Bench) -> None:
+def test_strays_of_dead_runners_are_ended_when_a_lost_host_answers(bench: LinkBench) -> None:
     """Their jobs run elsewhere by then. The host is told once that none of them is wanted."""
     bench.refusal = ConnectError("no route", is_permanent=False)
 
@@ -223,7 +223,7 @@ def test_strays_of_dead_runners_are_ended_when_a_lost_host_answers(bench: Bench)
     run(story())
 
 
-def test_a_refusal_for_good_is_told_as_such(bench: Bench) -> None:
+def test_a_refusal_for_good_is_told_as_such(bench: LinkBench) -> None:
     """So that the run makes no further attempts to log in."""
 
     async def story() -> None:
@@ -236,7 +236,7 @@ def test_a_refusal_for_good_is_told_as_such(bench: Bench) -> None:
     run(story())
 
 
-def test_a_server_that_is_away_is_waited_for_once(bench: Bench) -> None:
+def test_a_server_that_is_away_is_waited_for_once(bench: LinkBench) -> None:
     """By all attempts together, however many ask for their files."""
     questions: list[int] = []
 
@@ -259,7 +259,7 @@ def test_a_server_that_is_away_is_waited_for_once(bench: Bench) -> None:
 FULL = HelperError("no_space", "No space left on device: /work")
 
 
-def test_a_full_disk_ends_the_jobs_when_no_host_works(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_ends_the_jobs_when_no_host_works(bench: LinkBench, monkeypatch: pytest.MonkeyPatch) -> None:
     """They wait for room at first; then they end as on this machine, and the end names host and reason."""
 
     async def story() -> None:
@@ -281,7 +281,7 @@ def test_a_full_disk_ends_the_jobs_when_no_host_works(bench: Bench, monkeypatch:
     run(story())
 
 
-def test_a_full_disk_costs_nothing_while_another_host_works(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_costs_nothing_while_another_host_works(bench: LinkBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hindrances, "DISK_PATIENCE_S", 0.0)
 
     async def story() -> None:
@@ -316,7 +316,7 @@ def test_a_full_disk_costs_nothing_while_another_host_works(bench: Bench, monkey
         7,
     ],
 )
-def test_reports_that_cannot_be_are_ignored(bench: Bench, report: Any) -> None:
+def test_reports_that_cannot_be_are_ignored(bench: LinkBench, report: Any) -> None:
     """The others of the same message are taken."""
 
     async def story() -> None:
@@ -352,7 +352,7 @@ def test_a_state_that_cannot_be_is_refused(answer: Any) -> None:
     assert len(str(caught.value)) < 1000
 
 
-def test_logs_are_not_remembered(bench: Bench) -> None:
+def test_logs_are_not_remembered(bench: LinkBench) -> None:
     """A run of a million jobs would keep two million entries."""
 
     async def story() -> None:
@@ -370,7 +370,7 @@ def test_logs_are_not_remembered(bench: Bench) -> None:
     run(story())
 
 
-def test_an_order_that_never_arrived_is_sent_again(bench: Bench) -> None:
+def test_an_order_that_never_arrived_is_sent_again(bench: LinkBench) -> None:
     """Also if it was the first one, so that the host has no journal yet."""
 
     async def story() -> None:
@@ -387,7 +387,7 @@ def test_an_order_that_never_arrived_is_sent_again(bench: Bench) -> None:
     run(story())
 
 
-def test_files_come_home_although_their_record_cannot_be_written(bench: Bench) -> None:
+def test_files_come_home_although_their_record_cannot_be_written(bench: LinkBench) -> None:
     """Only the next runner would need the record."""
     (bench.folder / "none").touch()
 
@@ -403,7 +403,7 @@ def test_files_come_home_although_their_record_cannot_be_written(bench: Bench) -
     run(story())
 
 
-def test_logs_that_do_not_come_home_stay_on_the_host(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logs_that_do_not_come_home_stay_on_the_host(bench: LinkBench, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the end of the attempt says why."""
     monkeypatch.setattr(attempt_transfers, "FIRST_PAUSE_S", 0.0)
     (bench.folder / "none").touch()

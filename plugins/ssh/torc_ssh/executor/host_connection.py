@@ -190,7 +190,7 @@ class HostConnection:
 
 
 async def _close(session: HostSession | None, connection: SshConnection) -> None:
-    with suppress(Exception):  # whatever is wrong with it, the next connection is another one
+    with suppress(Exception):  # an error of the old connection does not concern the next one
         async with asyncio.timeout(LAST_ANSWER_S):
             if session is not None:
                 await session.close()

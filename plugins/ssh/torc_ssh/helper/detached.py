@@ -134,7 +134,7 @@ def process(record: str) -> dict[str, Any]:
 def kill(record: str, signal: str | int) -> int:
     """Send a signal to a process; return how many processes got it.
 
-    It goes to all processes of its session. SIGKILL goes also to all descendants, whatever their session, until there
+    It goes to all processes of its session. SIGKILL goes also to all descendants in all sessions, until there
     are none or five seconds have passed; also if the process itself has ended before.
 
     Raises:

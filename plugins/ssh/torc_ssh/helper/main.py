@@ -114,7 +114,7 @@ class Helper:
 
 
 def main(first_bytes: bytes, sources: dict[str, str]) -> None:
-    """Work for one connection, then end the process at once, whatever worker threads do.
+    """Work for one connection, then end the process at once, without waiting for worker threads.
 
     Args:
         first_bytes: What was read from standard input beyond the program.
