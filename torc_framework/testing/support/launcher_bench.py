@@ -56,7 +56,7 @@ class LauncherBench:
     Attributes:
         launcher: The launcher; its calls are checked (`GuardedLauncher`).
         patience_s: How long to wait for events before the contract counts as broken.
-        given: When attempts were given to the launcher, seconds since the epoch.
+        given: When attempts of which events are expected were given to a launcher, seconds since the epoch.
         started: When attempts began, as the launcher reported.
         ended: How they ended.
         freed: Those whose place was given up.
@@ -73,6 +73,7 @@ class LauncherBench:
     freed: set[AttemptKey] = field(factory=set)
     returned: set[AttemptKey] = field(factory=set)
     order: list[AttemptKey] = field(factory=list)
+    _own: set[AttemptKey] = field(factory=set, init=False)
     _mark: str = field(factory=lambda: secrets.token_hex(8), init=False)
     _broken: int = field(factory=lambda: len(BROKEN_CLAUSES), init=False)
 
@@ -97,13 +98,17 @@ class LauncherBench:
 
     def start(self, *attempts: Attempt) -> None:
         """Give attempts to the launcher, to begin at once."""
-        self.expect(attempt.key for attempt in attempts)
+        self._expect_own(attempts)
         self.launcher.start(attempts)
 
     def queue(self, attempts: Sequence[Attempt]) -> None:
         """Give attempts to the launcher, to begin when others of their lanes end."""
-        self.expect(attempt.key for attempt in attempts)
+        self._expect_own(attempts)
         self.launcher.queue(attempts)
+
+    def _expect_own(self, attempts: Sequence[Attempt]) -> None:
+        self._own.update(attempt.key for attempt in attempts)
+        self.expect(attempt.key for attempt in attempts)
 
     def expect(self, keys: Iterable[AttemptKey]) -> None:
         """Expect events of these attempts from now on."""
@@ -184,10 +189,11 @@ class LauncherBench:
 
     def _finish(self) -> None:
         try:
-            left = [key for key in self.started if key not in self.ended]
+            # An own attempt may run before its start is reported; adopted ones count from their first event.
+            left = (self._own | self.started.keys()) - self.ended.keys() - self.returned
             if left:
-                self.launcher.stop(left, force=True)
-                self.until(lambda: all(key in self.ended for key in left), "a forced stop ends every attempt")
+                self.launcher.stop(list(left), force=True)
+                self.until(lambda: left <= self.ended.keys() | self.returned, "a forced stop ends every attempt")
             self.launcher.close()
             if not self.has_failed:
                 self._require_nothing_left()
