@@ -23,7 +23,7 @@ from torc_framework.models.statuses import JobStatus
 from torc_framework.runner.attempts.held_jobs import HeldJob, JobStage
 from torc_framework.runner.attempts.last_ends import left_text
 from torc_framework.runner.connection.exchange_client import ExchangeAnswer, RunnerDemand
-from torc_framework.runner.connection.retries import LAST_PATIENCE_S, retry_until_answered
+from torc_framework.runner.connection.retries import LAST_PATIENCE_S, RESULT_PATIENCE_S, retry_until_answered
 from torc_framework.runner.connection.unfit_jobs import explain_unfit_jobs
 from torc_framework.runner.parts import RunnerParts
 from torc_framework.runner.process.settings import (
@@ -226,7 +226,8 @@ class Runner(RunnerParts):
         outcome.cut_logs = self._ending_classifier.cut_logs
         outcome.troubles = [*self._launchers.cautions(), *self._actions.troubles.values()]
         outcome.duration_s = time.monotonic() - self._walltime.began
-        counted = retry_until_answered(lambda: self._client.job_counts(context.workflow_id))
+        patience_s = LAST_PATIENCE_S if outcome.interrupted else RESULT_PATIENCE_S
+        counted = retry_until_answered(lambda: self._client.job_counts(context.workflow_id), patience_s)
         outcome.counts, outcome.interrupted_jobs = counted.counts, counted.interrupted
 
     # --- time and signals ------------------------------------------------------------------------

@@ -8,16 +8,18 @@ from typing import Final, TypeVar
 from torc_framework.errors import ApiError, ServerUnreachableError
 
 LAST_PATIENCE_S: Final = 10.0
-"""How long a runner that ends, or was interrupted, repeats a call to an unreachable server."""
+"""How long a runner that was interrupted, or closes its record, repeats a call to an unreachable server."""
+RESULT_PATIENCE_S: Final = 60.0
+"""How long a runner that has finished repeats its question for the result: a server may be starting again."""
 LATE_S: Final = 5.0
 """How long a runner stays after a retry was due; another runner may have claimed it."""
 _PAUSE_S: Final = 0.5
 _T = TypeVar("_T")
 
 
-def retry_until_answered(call: Callable[[], _T]) -> _T:
-    """Make a call, and repeat it for `LAST_PATIENCE_S` if the server does not answer or fails (status 5xx)."""
-    deadline = time.monotonic() + LAST_PATIENCE_S
+def retry_until_answered(call: Callable[[], _T], patience_s: float = LAST_PATIENCE_S) -> _T:
+    """Make a call, and repeat it for ``patience_s`` if the server does not answer or fails (status 5xx)."""
+    deadline = time.monotonic() + patience_s
     while True:
         try:
             return call()
