@@ -1,4 +1,4 @@
-"""The bench of the executor suite ends what it started, whatever a launcher has reported so far."""
+"""The bench of the executor suite kills attempts whose start the launcher has not reported."""
 
 import time
 from pathlib import Path

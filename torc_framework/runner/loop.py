@@ -226,9 +226,15 @@ class Runner(RunnerParts):
         outcome.cut_logs = self._ending_classifier.cut_logs
         outcome.troubles = [*self._launchers.cautions(), *self._actions.troubles.values()]
         outcome.duration_s = time.monotonic() - self._walltime.began
-        patience_s = LAST_PATIENCE_S if outcome.interrupted else RESULT_PATIENCE_S
-        counted = retry_until_answered(lambda: self._client.job_counts(context.workflow_id), patience_s)
+        counted = retry_until_answered(lambda: self._client.job_counts(context.workflow_id), self._result_patience_s)
         outcome.counts, outcome.interrupted_jobs = counted.counts, counted.interrupted
+
+    def _result_patience_s(self, trouble: str) -> float:
+        """Report that the result waits for the server; return for how long it does, which a signal shortens."""
+        now = time.monotonic()
+        self._process_shutdown_requests(now)
+        self._progress.update(self._workload.count(JobStage.RUNNING), now, trouble)
+        return LAST_PATIENCE_S if self._outcome.interrupted else RESULT_PATIENCE_S
 
     # --- time and signals ------------------------------------------------------------------------
 

@@ -17,14 +17,24 @@ _PAUSE_S: Final = 0.5
 _T = TypeVar("_T")
 
 
-def retry_until_answered(call: Callable[[], _T], patience_s: float = LAST_PATIENCE_S) -> _T:
-    """Make a call, and repeat it for ``patience_s`` if the server does not answer or fails (status 5xx)."""
-    deadline = time.monotonic() + patience_s
+def retry_until_answered(
+    call: Callable[[], _T], patience_s: Callable[[str], float] = lambda _trouble: LAST_PATIENCE_S
+) -> _T:
+    """Make a call, and repeat it for a while if the server does not answer or fails (status 5xx).
+
+    Args:
+        call: The call.
+        patience_s: Called after each failure with its message; returns for how many seconds after the first call it is
+            repeated in all.
+    """
+    began = time.monotonic()
     while True:
         try:
             return call()
         except (ServerUnreachableError, ApiError) as error:
-            if time.monotonic() > deadline or (isinstance(error, ApiError) and error.status < 500):
+            if isinstance(error, ApiError) and error.status < 500:
+                raise
+            if time.monotonic() - began > patience_s(str(error)):
                 raise
             time.sleep(_PAUSE_S)
 

@@ -56,7 +56,7 @@ class LauncherBench:
     Attributes:
         launcher: The launcher; its calls are checked (`GuardedLauncher`).
         patience_s: How long to wait for events before the contract counts as broken.
-        given: When attempts of which events are expected were given to a launcher, seconds since the epoch.
+        given: For each attempt of which events are expected, when a launcher was given it, seconds since the epoch.
         started: When attempts began, as the launcher reported.
         ended: How they ended.
         freed: Those whose place was given up.
