@@ -36,7 +36,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
-PLUGINS = ("local", "osmo", "recovery_oom", "recovery_ai", "sysexits", "slurm", "ssh")
+PLUGINS = ("local", "osmo", "recovery_oom", "recovery_ai", "sysexits", "slurm", "ssh", "k8s")
 INSTALL = [
     *("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", ".[dev]"),
     *(argument for plugin in PLUGINS for argument in ("-e", f"plugins/{plugin}")),
@@ -95,7 +95,7 @@ TIERS: dict[str, Tier] = {
     "defects": Tier(240, ("defects",), "the contract suites for plugins, on faulty and on uncommon ones"),
     "executors": Tier(
         45,
-        ("supervision", *(f"plugins/{name}" for name in ("local", "slurm", "ssh"))),
+        ("supervision", *(f"plugins/{name}" for name in ("local", "slurm", "ssh", "k8s"))),
         "launchers of jobs; Slurm is scripted",
     ),
     "server": Tier(180, ("server", "client", "embedded"), "torc servers, asked over HTTP, on both kinds of database"),

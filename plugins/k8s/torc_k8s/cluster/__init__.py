@@ -1,0 +1,1 @@
+"""Access to the Kubernetes API: configuration, requests, the watch of pods, streams of logs."""

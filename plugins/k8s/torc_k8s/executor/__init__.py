@@ -1,0 +1,1 @@
+"""The launcher: keeps one pod for each attempt, and reports how attempts ended."""

@@ -1,0 +1,1 @@
+"""Pods as values: options, specifications, and what a pod's status says about an attempt."""

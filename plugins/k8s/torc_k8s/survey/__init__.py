@@ -1,0 +1,1 @@
+"""What a cluster offers: nodes, quotas and limits, as a cluster profile."""

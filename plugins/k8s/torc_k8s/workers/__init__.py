@@ -1,0 +1,1 @@
+"""The allocator: pods in which runners of torc work."""
