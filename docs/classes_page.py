@@ -25,6 +25,7 @@ SECTIONS: Final[dict[str, tuple[type[Any], ...]]] = {
     "What every executor has": (api.Executor, api.Capabilities, api.RunnerContext),
     "Launchers": (api.Launcher, api.Attempt, api.AttemptKey, api.Resources),
     "Events that `poll` returns": (
+        api.AttemptWaiting,
         api.AttemptStarted,
         api.AttemptSlotFreed,
         api.AttemptEnded,

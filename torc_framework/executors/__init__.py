@@ -12,6 +12,7 @@ from torc_framework.executors.attempts import (
     AttemptKey,
     AttemptSlotFreed,
     AttemptStarted,
+    AttemptWaiting,
     AttemptWithdrawn,
     LauncherEvent,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "AttemptKey",
     "AttemptSlotFreed",
     "AttemptStarted",
+    "AttemptWaiting",
     "AttemptWithdrawn",
     "Capabilities",
     "Executor",

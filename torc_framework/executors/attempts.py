@@ -57,6 +57,22 @@ class Attempt:
 
 
 @frozen
+class AttemptWaiting:
+    """Event: the attempt has not begun, and this is what it waits for.
+
+    A launcher reports it when the reason changes. A runner shows the newest reason until the attempt starts or ends.
+
+    Attributes:
+        key: Which attempt.
+        reason: What keeps it from beginning, in the words of the cluster, for example ``Unschedulable: 0/1 nodes are
+            available: 1 Insufficient cpu.``; None if nothing does any more.
+    """
+
+    key: AttemptKey
+    reason: str | None
+
+
+@frozen
 class AttemptStarted:
     """Event: the attempt runs.
 
@@ -106,4 +122,4 @@ class AttemptWithdrawn:
     key: AttemptKey
 
 
-LauncherEvent = AttemptStarted | AttemptSlotFreed | AttemptEnded | AttemptWithdrawn
+LauncherEvent = AttemptWaiting | AttemptStarted | AttemptSlotFreed | AttemptEnded | AttemptWithdrawn

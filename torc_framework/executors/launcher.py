@@ -127,8 +127,9 @@ class Launcher(Executor):
         """Return the events since the last call, oldest first, without blocking.
 
         Each event is returned once. The end of an attempt whose start was not returned yet may come without the start.
-        Where `Capabilities.survives_runner` is set, an end that was returned stays on disk until `close` or `forget`,
-        so that `adopt` of a later runner reports it again if this runner is killed before it has told the server.
+        Where `Capabilities.survives_runner` is set, an end that was returned is kept until `ends_stored`, `close` or
+        `forget`, so that `adopt` of a later runner reports it again if this runner is killed before it has told the
+        server.
 
         An exception ends the runner, as one of `start` does.
 
@@ -145,6 +146,18 @@ class Launcher(Executor):
 
         Race: an attempt may end by itself before the signal arrives. Its observation then tells its own end.
         """
+
+    def ends_stored(self, keys: Iterable[AttemptKey]) -> None:
+        """Drop what was kept for `adopt` of these attempts: the server needs nothing more of them.
+
+        The runner calls this when the server has stored the `AttemptEnded` that `poll` returned for each of them, or
+        has refused it because it has given the attempt up. `adopt` is not asked about these attempts again. The default
+        does nothing: `close` and `forget` remove what is kept.
+
+        Race: a runner that is killed right after the server's answer does not make this call for those ends; `forget`
+        of the next runner removes them.
+        """
+        return
 
     def queue(self, attempts: Sequence[Attempt]) -> None:
         """Begin each of these when a running attempt of its lane ends, in its place and in this order.
@@ -227,10 +240,11 @@ class Launcher(Executor):
         return Adoption(unknown=tuple(keys))
 
     def forget(self, state: Mapping[str, Any]) -> None:
-        """Remove what a dead runner kept on disk for `adopt`.
+        """Remove what a dead runner kept for `adopt`.
 
-        The runner calls this when the server has stored every end of the dead runner's attempts. If it is killed at
-        that moment, the next runner calls `adopt` without keys and `forget` with the same state again.
+        The runner calls this when the server has stored every end of the dead runner's attempts, after `ends_stored` of
+        the adopted ones. If it is killed at that moment, the next runner calls `adopt` without keys and `forget` with
+        the same state again.
         """
 
     def close(self) -> None:

@@ -26,6 +26,7 @@ _CLAUSES: Final[Mapping[str, tuple[str, str]]] = {
         "stop does not raise: unknown and ended attempts are ignored",
     ),
     "withdraw": ("withdraw returns at once", "withdraw does not raise: unknown and ended attempts are ignored"),
+    "ends_stored": ("ends_stored returns at once", "ends_stored does not raise: unknown attempts are ignored"),
     "processes": ("processes returns at once", "processes does not raise: unknown attempts are left out"),
     "memory_limited": ("memory_limited returns at once", "memory_limited does not raise: unknown ones are left out"),
     "state": ("state returns at once", "state does not raise"),
@@ -107,6 +108,10 @@ class GuardedLauncher:
     def withdraw(self, keys: Iterable[AttemptKey]) -> None:
         """Pass on `Launcher.withdraw`."""
         self._call("withdraw", iter(list(keys)))
+
+    def ends_stored(self, keys: Iterable[AttemptKey]) -> None:
+        """Pass on `Launcher.ends_stored`."""
+        self._call("ends_stored", iter(list(keys)))
 
     def processes(self, keys: Iterable[AttemptKey]) -> dict[AttemptKey, Sequence[int]]:
         """Pass on `Launcher.processes`."""

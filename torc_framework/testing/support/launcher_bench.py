@@ -21,16 +21,18 @@ from torc_framework.api import (
     AttemptKey,
     AttemptSlotFreed,
     AttemptStarted,
+    AttemptWaiting,
     AttemptWithdrawn,
     ExitObservation,
     Launcher,
+    LauncherEvent,
     RunnerContext,
 )
 from torc_framework.testing.support.clauses import BROKEN_CLAUSES, broken, require
 from torc_framework.testing.support.end_checks import check_end, check_start
 from torc_framework.testing.support.guarded_launcher import GuardedLauncher
 
-NO_OTHER_EVENTS: Final = "poll returns nothing but AttemptStarted, AttemptSlotFreed, AttemptEnded, AttemptWithdrawn"
+NO_OTHER_EVENTS: Final = "poll returns nothing but AttemptWaiting, -Started, -SlotFreed, -Ended, -Withdrawn"
 ONE_END: Final = "every started attempt gives exactly one AttemptEnded"
 
 
@@ -61,6 +63,7 @@ class LauncherBench:
         ended: How they ended.
         freed: Those whose place was given up.
         returned: Queued ones that were given back.
+        waiting: What those that had not begun waited for, as told last.
         order: The attempts that ended, in order.
     """
 
@@ -72,6 +75,7 @@ class LauncherBench:
     ended: dict[AttemptKey, ExitObservation] = field(factory=dict)
     freed: set[AttemptKey] = field(factory=set)
     returned: set[AttemptKey] = field(factory=set)
+    waiting: dict[AttemptKey, str | None] = field(factory=dict)
     order: list[AttemptKey] = field(factory=list)
     _own: set[AttemptKey] = field(factory=set, init=False)
     _mark: str = field(factory=lambda: secrets.token_hex(8), init=False)
@@ -119,11 +123,17 @@ class LauncherBench:
     def take_events(self) -> None:
         """Collect the launcher's events, and check that they obey the contract."""
         for event in self.launcher.poll():
-            known = isinstance(event, (AttemptStarted, AttemptEnded, AttemptSlotFreed, AttemptWithdrawn))
-            require(known, NO_OTHER_EVENTS, event)
+            require(isinstance(event, LauncherEvent), NO_OTHER_EVENTS, event)
             require(event.key in self.given, "events are about attempts that this launcher was given", event)
             given_at, now = self.given[event.key], time.time()
             match event:
+                case AttemptWaiting():
+                    has_begun = event.key in self.started or event.key in self.ended or event.key in self.returned
+                    require(not has_begun, "only an attempt that has not begun waits", event)
+                    reason: Any = event.reason
+                    is_reason = reason is None or (isinstance(reason, str) and reason.strip() != "")
+                    require(is_reason, "what an attempt waits for is text, or None", event)
+                    self.waiting[event.key] = event.reason
                 case AttemptStarted():
                     require(event.key not in self.started, "an attempt's start is told once", event)
                     require(event.key not in self.ended, "an attempt's start is not told after its end", event)
