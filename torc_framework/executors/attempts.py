@@ -1,6 +1,7 @@
 """Attempts as a runner gives them to a launcher, and the events that a launcher reports of them."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from attrs import Factory, frozen
 
@@ -40,6 +41,12 @@ class Attempt:
         lane: Attempts of one lane occupy the same resources, so that one can start in the place of another.
         memory_limit_bytes: The attempt must not use more memory than this, if the executor can enforce it; None is no
             limit.
+        options: What the job sets for the executor that launches it, an instance of `Executor.JobOptions`; None if the
+            executor has no such class.
+        container: Image of the container to run in; empty if the job names none. Only executors with
+            `Capabilities.runs_containers` receive one.
+        outputs: Paths of the job's declared output files, as the spec has them: relative ones belong into
+            ``working_dir``.
     """
 
     key: AttemptKey
@@ -54,6 +61,9 @@ class Attempt:
     supports_termination: bool = False
     lane: int = 0
     memory_limit_bytes: int | None = None
+    options: Any = None
+    container: str = ""
+    outputs: tuple[str, ...] = ()
 
 
 @frozen

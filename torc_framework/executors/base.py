@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Self
 from attrs import Factory, field, fields, frozen
 
 from torc_framework.errors import ConfigError, suggestion
+from torc_framework.job_options import structure_job_options
 from torc_framework.plugin_options import NoOptions
 
 DEFAULT_EXECUTOR: Final = "local"
@@ -24,6 +25,10 @@ class Capabilities:
         survives_runner: Its attempts go on when their runner is killed, and `Launcher.adopt` finds them again.
         queues: It implements `Launcher.queue`.
         limits_runtime: It stops attempts at the job's run time itself, so that the runner does not have to.
+        runs_containers: It runs an attempt in the image `Attempt.container`. The others refuse jobs that name one.
+        checks_outputs: It looks for the files `Attempt.outputs` itself, where attempts run, and reports
+            `ExitObservation.missing_outputs` and `ExitObservation.outputs_written`. The runner then looks for none:
+            they may be on a file system that this machine does not have.
     """
 
     can_launch: bool = False
@@ -31,6 +36,8 @@ class Capabilities:
     survives_runner: bool = False
     queues: bool = False
     limits_runtime: bool = False
+    runs_containers: bool = False
+    checks_outputs: bool = False
 
 
 @frozen
@@ -70,7 +77,8 @@ class Executor(abc.ABC):
     """Base of all executors.
 
     Subclasses set ``name`` (the value of ``--executor``), ``description`` (one sentence), ``capabilities`` and, if they
-    have any, ``Options``. An instance may have other capabilities than its class, where its options decide that.
+    have any, ``Options`` and ``JobOptions``. An instance may have other capabilities than its class, where its options
+    decide that.
 
     The constructor of an executor that allocates keeps options and context and does no I/O: it is also called where an
     executor is only asked something. That of a launcher may begin what its attempts need; `Launcher.close` ends it.
@@ -80,6 +88,13 @@ class Executor(abc.ABC):
     description: ClassVar[str] = ""
     capabilities: Capabilities
     Options: ClassVar[type[Any]] = NoOptions
+    JobOptions: ClassVar[type[Any] | None] = None
+    """An attrs class of what a job may set for this executor (``executor_options`` in a spec); None if nothing.
+
+    Every field has a default and a type that JSON values stand for: str, int, float, bool, None, ``list[...]``,
+    ``tuple[..., ...]``, ``dict[str, ...]``, ``Literal[...]``, ``Any``, an attrs class, or a union of these.
+    ``__attrs_post_init__`` may raise `ConfigError` for values that do not go together.
+    """
 
     def __init__(self, options: Any, context: RunnerContext) -> None:
         self.options = options
@@ -106,3 +121,19 @@ class Executor(abc.ABC):
             if option not in known:
                 raise ConfigError(f"executor {cls.name!r} has no option {option!r}{suggestion(option, known)}")
         return cls.Options(**values)
+
+    @classmethod
+    def make_job_options(cls, values: Mapping[str, Any] | None) -> Any:
+        """Return an instance of `JobOptions` with these values; None if the class has no job options.
+
+        Args:
+            values: JSON values by name; None or empty for a job that sets none.
+
+        Raises:
+            ConfigError: a key is unknown, a value has another type, or the class refuses the values.
+        """
+        if cls.JobOptions is not None:
+            return structure_job_options(cls.JobOptions, values or {})
+        if values:
+            raise ConfigError(f"executor {cls.name!r} has no options of jobs")
+        return None

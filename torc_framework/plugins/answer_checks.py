@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from torc_framework.errors import PluginError
 from torc_framework.executors import Executor
+from torc_framework.job_options import check_job_options
 from torc_framework.models.failures import RuleAction
 from torc_framework.plugin_options import check_options
 
@@ -55,6 +56,8 @@ def executor_classes(answer: Any) -> list[type[Executor]]:
             raise PluginError(f"executor class {item.__qualname__} has no name")
         try:
             check_options(item.Options)
+            if item.JobOptions is not None:
+                check_job_options(item.JobOptions)
         except PluginError as error:
             raise PluginError(f"executor {item.name}: {error}") from None
     return list(answer)

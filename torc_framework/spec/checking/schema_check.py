@@ -14,6 +14,7 @@ from torc_framework.errors import suggestion
 from torc_framework.spec.checking.fast_check import compile_check
 from torc_framework.spec.language.findings import Problems, SpecFinding, SpecPath
 from torc_framework.spec.language.schema import VARIANTS, Schema, kinds_of, variant_of
+from torc_framework.text.json_values import describe
 
 MAX_JSON_DEPTH: Final = 100
 """Largest depth of JSON values with a free form (``data``, ``metadata``)."""
@@ -55,21 +56,6 @@ def check_text(text: str, data: Any, problems: Problems) -> None:
             problems.add(SpecFinding("the text has a NUL character", path=path))
         elif any("\ud800" <= character <= "\udfff" for character in value):
             problems.add(SpecFinding("the text has half of a surrogate pair, which is no character", path=path))
-
-
-def describe(value: Any) -> str:
-    """Return a short description of a value."""
-    if value is None:
-        return "nothing (null)"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return repr(value if len(value) < 60 else value[:57] + "...")
-    if isinstance(value, list):
-        return f"a list of {len(value)}"
-    if isinstance(value, dict):
-        return f"a mapping of {len(value)}"
-    return f"the number {value}"
 
 
 def _without_items(part: Schema) -> Schema:
