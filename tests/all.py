@@ -109,12 +109,15 @@ TIERS: dict[str, Tier] = {
     "crash": Tier(80, ("crash",), "servers, runners and commands that are killed while they work"),
     "packages": Tier(60, ("thirdparty",), "new environments with installed distributions; needs the package registry"),
     "ssh": Tier(240, ("ssh",), "SSH hosts in namespaces of this machine (needs root and Debian)"),
+    "k8s": Tier(300, ("k8s",), "a real Kubernetes cluster on this machine (needs root and Debian; built once)"),
     "cluster": Tier(900, ("slurm",), "a real Slurm cluster on this machine (needs root and Debian)"),
 }
 QUICK = ("unit", "store", "contract")
 QUICK_OPTIONS = ["-k", "not postgres"]
-ON_CLUSTER = "tests/slurm"
-NOT_FIRST = (ON_CLUSTER, "tests/thirdparty")
+ON_CLUSTERS = ("tests/slurm", "tests/k8s")
+"""Folders whose tests mostly wait for a cluster; they run together, after all others."""
+CLUSTER_WORKERS = str(WORKERS + 2)
+NOT_FIRST = (*ON_CLUSTERS, "tests/thirdparty")
 """Folders whose tests ``--quick`` leaves out although they changed: they take longer than it may."""
 
 SERVICES: dict[str, tuple[str, ...]] = {
@@ -128,10 +131,11 @@ SERVICES: dict[str, tuple[str, ...]] = {
 }
 """Debian packages of what tests run, and how to find each on the machine: by the name or the path of a program.
 
-Those of Slurm and SSH are no part of it: tests/slurm/cluster.sh and tests/ssh/hosts.sh install what they need.
+Those of Slurm, SSH and Kubernetes are no part of it: tests/slurm/cluster.sh, tests/ssh/hosts.sh and
+tests/k8s/cluster.sh install what they need.
 """
 APT_LOCK = Path("/tmp/apt.lock")
-"""Held while apt-get runs; also by tests/slurm/cluster.sh and tests/ssh/hosts.sh."""
+"""Held while apt-get runs; also by the scripts that install packages in tests/slurm, tests/ssh and tests/k8s."""
 
 
 def is_there(program: str) -> bool:
@@ -255,22 +259,43 @@ def run_quick(arguments: list[str]) -> list[int]:
     return [*statuses, step([*PYTEST, *others, *arguments])]
 
 
-def run_cluster(arguments: list[str]) -> int:
-    """Run the tests on the Slurm cluster.
+def start_build() -> "subprocess.Popen[bytes] | None":
+    """Build Kubernetes beside the other steps, with the lowest priority; None if this machine cannot or has it.
 
-    Slurm has time limits of its own, which a busy machine exceeds: a test on the cluster that failed beside others is
-    tried once more by itself, and only a second failure counts.
+    A failure is left to the tests, which try once more: there is one message then, and it is theirs.
     """
-    status = step([*PYTEST, ON_CLUSTER, *arguments])
-    return step(["-m", "pytest", "--last-failed", ON_CLUSTER]) if status == TESTS_FAILED else status
+    if os.geteuid() != 0 or not is_there("apt-get"):
+        return None
+    return subprocess.Popen(["nice", "-n", "19", str(ROOT / "tests" / "k8s" / "cluster.sh"), "build"])
+
+
+def run_clusters(folders: list[str], arguments: list[str]) -> int:
+    """Run the tests on clusters, in more processes than others as they mostly wait.
+
+    Slurm and Kubernetes have time limits of their own, which a busy machine exceeds: a test that failed beside others
+    is tried once more by itself, and only a second failure counts.
+    """
+    status = step([*PYTEST, "-n", CLUSTER_WORKERS, *folders, *arguments])
+    return step(["-m", "pytest", "--last-failed", *folders]) if status == TESTS_FAILED else status
 
 
 def run_named(names: list[str], arguments: list[str]) -> list[int]:
-    """Run the tests of tiers and rooms, those on the cluster after all others."""
+    """Run the tests of tiers and rooms, those on clusters after all others."""
     folders = folders_of(names)
-    others = [folder for folder in folders if folder != ON_CLUSTER]
+    others = [folder for folder in folders if folder not in ON_CLUSTERS]
+    clusters = [folder for folder in folders if folder in ON_CLUSTERS]
     statuses = [step([*PYTEST, *others, *arguments])] if others else []
-    return statuses + ([run_cluster(arguments)] if ON_CLUSTER in folders else [])
+    return statuses + ([run_clusters(clusters, arguments)] if clusters else [])
+
+
+def run_everything() -> list[int]:
+    """Run the checks and all tests."""
+    build = start_build()
+    ignored = [f"--ignore={folder}" for folder in ON_CLUSTERS]
+    statuses = [*map(step, CHECKS), step([*PYTEST, *ignored])]
+    if build is not None:
+        build.wait()
+    return [*statuses, run_clusters([*ON_CLUSTERS], [])]
 
 
 def leading_names(arguments: list[str]) -> list[str]:
@@ -288,7 +313,7 @@ def run(arguments: list[str]) -> list[int]:
         return run_named(names, arguments[len(names) :])
     if arguments:
         return [step([*PYTEST, *arguments])]
-    return [*map(step, CHECKS), step([*PYTEST, f"--ignore={ON_CLUSTER}"]), run_cluster([])]
+    return run_everything()
 
 
 def main() -> int:
