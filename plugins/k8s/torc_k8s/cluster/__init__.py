@@ -1,1 +1,17 @@
-"""Access to the Kubernetes API: configuration, requests, the watch of pods, streams of logs."""
+"""Access to the API of a cluster: configuration, requests, watches, errors. `kubernetes` is imported when used."""
+
+from torc_k8s.cluster.address import ClusterAddress
+from torc_k8s.cluster.client import Cluster, patiently
+from torc_k8s.cluster.errors import ClusterError, ClusterUnreachable, Expired, NotStarted
+from torc_k8s.cluster.pod_watch import PodWatch
+
+__all__ = [
+    "Cluster",
+    "ClusterAddress",
+    "ClusterError",
+    "ClusterUnreachable",
+    "Expired",
+    "NotStarted",
+    "PodWatch",
+    "patiently",
+]
