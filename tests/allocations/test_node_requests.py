@@ -13,13 +13,13 @@ from runner_bench import Bench, job
 
 from torc_framework.allocations import unanswered_requests
 from torc_framework.allocations.allocators import context_without_runner
-from torc_framework.allocations.node_requests import NodeRequest, obtain_nodes
+from torc_framework.allocations.node_requests import NO_SCHEDULER, NodeRequest, obtain_nodes
 from torc_framework.allocations.occupancy import AllocationOccupancy
 from torc_framework.allocations.records import open_allocations, open_requests
 from torc_framework.allocations.unanswered_requests import refuse_requests, resolve_requests
 from torc_framework.errors import AllocationError, AllocationUnknownError, NodeRequestInterrupted
-from torc_framework.executors import Allocation, AllocationRequest, Allocator, Capabilities
-from torc_framework.models.records import ScheduledComputeNodeRecord, WorkflowRecord
+from torc_framework.executors import Allocation, AllocationRequest, Allocator, Capabilities, RunnerStart
+from torc_framework.models.records import ComputeNodeRecord, ScheduledComputeNodeRecord, WorkflowRecord
 from torc_framework.system.process_identity import this_process
 
 
@@ -123,6 +123,41 @@ def test_names_of_requests_can_stand_anywhere(bench: Bench, workflow_id: int, sy
         obtain_nodes(bench.client, allocator, workflow_id, NodeRequest(1, Path("output"), job_prefix="a b;$(c)\u00e4/"))
     assert len(system.accepted) == 2
     assert all(name.startswith(f"a_b___c____wf{workflow_id}_") for name in system.accepted)
+
+
+class PodAllocator(FakeAllocator):
+    """Starts runners in containers of its own."""
+
+    def runner_start(self) -> RunnerStart:
+        return RunnerStart("local", "/logs", options=("--num-cpus", "3"))
+
+
+class RecordedAllocator(FakeAllocator):
+    """Needs a record."""
+
+    scheduler_kind = "local_schedulers"
+
+
+def test_a_node_may_need_another_start(bench: Bench, workflow_id: int, system: FakeSystem) -> None:
+    """The allocator names program, executor, folder and options; a request without a scheduler names none."""
+    seen: list[AllocationRequest] = []
+    system.asked = seen.append
+    allocator = PodAllocator(FakeAllocator.Options(), context_without_runner(bench.client, workflow_id))
+    wanted = NodeRequest(NO_SCHEDULER, Path("output"), max_parallel_jobs=2)
+    (record,) = obtain_nodes(bench.client, allocator, workflow_id, wanted)
+    assert record.scheduler_config_id == NO_SCHEDULER
+    (request,) = seen
+    expected = f"torc run {workflow_id} --worker --executor local --output-dir /logs --max-parallel-jobs 2 --num-cpus 3"
+    assert [*request.runner_command] == expected.split()
+    assert request.output_dir == "/logs"
+
+
+def test_a_scheduler_that_is_needed_has_to_be_named(bench: Bench, workflow_id: int, system: FakeSystem) -> None:
+    """Nothing is recorded."""
+    allocator = RecordedAllocator(FakeAllocator.Options(), context_without_runner(bench.client, workflow_id))
+    with pytest.raises(AllocationError, match="needs a scheduler that describes the nodes"):
+        obtain_nodes(bench.client, allocator, workflow_id, NodeRequest(NO_SCHEDULER, Path("output")))
+    assert bench.client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id) == []
 
 
 def test_a_refusal_leaves_nothing(bench: Bench, workflow_id: int, system: FakeSystem) -> None:
@@ -251,3 +286,15 @@ def test_a_dead_process_cannot_give_back(bench: Bench, workflow_id: int, system:
     (note,) = refuse_requests(bench.client, open_requests(bench.client, workflow_id))
     assert f"'torc workflows cancel {workflow_id}'" in note
     assert len(open_requests(bench.client, workflow_id)) == 1
+
+
+def test_a_runner_records_the_allocation_that_its_environment_names(bench: Bench, workflow_id: int) -> None:
+    """Its own executor, ``local``, knows of no allocation; the record is made if the request's process was killed."""
+    outcome = bench.run(workflow_id, allocation=("shop", "pod-7"))
+    assert outcome.is_complete
+    (record,) = bench.client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id)
+    assert (record.scheduler_type, record.allocation_id, record.status) == ("shop", "pod-7", "complete")
+    assert record.scheduler_config_id == NO_SCHEDULER
+    (node,) = bench.client.find(ComputeNodeRecord, workflow_id=workflow_id)
+    assert node.compute_node_type == "shop"
+    assert node.scheduler["scheduler_id"] == record.id

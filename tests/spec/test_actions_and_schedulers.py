@@ -5,6 +5,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from attrs import evolve
 
 from torc_framework.models.plan import PlannedAction
 from torc_framework.models.resources import parse_duration
@@ -345,3 +346,13 @@ def test_the_dry_run_of_a_right_file(tmp_path: Path) -> None:
 
         Validation: PASSED"""
     )
+
+
+def test_an_executor_may_need_no_scheduler(tmp_path: Path) -> None:
+    """The executor says it; without a plugin that does, the scheduler stays required."""
+    action = "{trigger_type: on_workflow_start, action_type: schedule_nodes, scheduler_type: pods, num_allocations: 3}"
+    with pytest.raises(SpecError, match="'scheduler' is missing"):
+        action_of(tmp_path, action)
+    made = action_of(tmp_path, action, evolve(PLAIN, needs_scheduler=lambda name: name != "pods"))
+    assert made.scheduler is None
+    assert made.config == {"scheduler_type": "pods", "num_allocations": 3}

@@ -24,7 +24,7 @@ from torc_framework.allocations.records import record_allocation
 from torc_framework.client import TorcClient
 from torc_framework.client.calls.base import RECORD_PATHS
 from torc_framework.errors import AllocationError, AllocationUnknownError, ApiError, NodeRequestInterrupted, TorcError
-from torc_framework.executors import Allocation, AllocationRequest, Allocator
+from torc_framework.executors import DEFAULT_EXECUTOR, Allocation, AllocationRequest, Allocator, RunnerStart
 from torc_framework.models.records import ScheduledComputeNodeRecord, WorkflowRecord
 from torc_framework.models.scheduler_defaults import scheduler_defaults
 from torc_framework.plugin_options import environment_of_options
@@ -36,12 +36,17 @@ _IN_NAMES: Final = re.compile(r"[^\w.@+-]", re.ASCII)
 _KINDS: Final = {path: kind for kind, path in RECORD_PATHS.items()}
 
 
+NO_SCHEDULER: Final = 0
+"""Id in records of allocations that were requested without a scheduler record."""
+
+
 @frozen
 class NodeRequest:
     """A request for allocations, each of which starts a runner of a workflow.
 
     Attributes:
-        scheduler_config_id: Id of the scheduler record that describes an allocation.
+        scheduler_config_id: Id of the scheduler record that describes an allocation; `NO_SCHEDULER` for an executor
+            whose requests need none.
         output_dir: Folder of the runners' logs.
         count: Number of allocations.
         start_one_worker_per_node: Start a runner on each node instead of one per allocation.
@@ -60,7 +65,7 @@ class NodeRequest:
 def node_request_of_action(config: Mapping[str, Any], output_dir: Path) -> NodeRequest:
     """Return the request that the configuration of a ``schedule_nodes`` action describes."""
     return NodeRequest(
-        config["scheduler_id"],
+        config.get("scheduler_id") or NO_SCHEDULER,
         output_dir,
         config.get("num_allocations") or 1,
         bool(config.get("start_one_worker_per_node")),
@@ -117,19 +122,36 @@ def _accepted(
 
 
 def _request_for(client: TorcClient, allocator: Allocator, workflow_id: int, wanted: NodeRequest) -> AllocationRequest:
-    kind = allocator.scheduler_kind
-    scheduler = {} if kind is None else asdict(client.get(_KINDS[kind], wanted.scheduler_config_id))
     prefix = _IN_NAMES.sub("_", wanted.job_prefix)
+    start = allocator.runner_start() or RunnerStart(
+        allocator.name if allocator.capabilities.can_launch else DEFAULT_EXECUTOR,
+        str(wanted.output_dir.absolute()),
+        torc_program(),
+    )
     return AllocationRequest(
-        scheduler=scheduler,
-        runner_command=_runner_command(allocator, workflow_id, wanted),
+        scheduler=_scheduler(client, allocator, wanted),
+        runner_command=_runner_command(start, workflow_id, wanted),
         count=wanted.count,
         start_one_worker_per_node=wanted.start_one_worker_per_node,
         defaults=scheduler_defaults(client.get(WorkflowRecord, workflow_id).slurm_defaults),
         name=f"{prefix}_wf{workflow_id}_{secrets.token_hex(6)}",
         environment=_environment(client, allocator),
-        output_dir=str(wanted.output_dir.absolute()),
+        output_dir=start.output_dir,
     )
+
+
+def _scheduler(client: TorcClient, allocator: Allocator, wanted: NodeRequest) -> dict[str, Any]:
+    """Return the scheduler record of a request as JSON values; empty if the executor needs none.
+
+    Raises:
+        AllocationError: the executor needs one, and none is named.
+        ApiError: there is no such scheduler.
+    """
+    if allocator.scheduler_kind is None:
+        return {}
+    if wanted.scheduler_config_id == NO_SCHEDULER:
+        raise AllocationError(f"executor {allocator.name!r} needs a scheduler that describes the nodes; none is named")
+    return asdict(client.get(_KINDS[allocator.scheduler_kind], wanted.scheduler_config_id))
 
 
 def _found_again(allocator: Allocator, request: ScheduledComputeNodeRecord) -> Sequence[Allocation]:
@@ -196,19 +218,15 @@ def _environment(client: TorcClient, allocator: Allocator) -> dict[str, str]:
     return {**settings, **options, TRUST_VARIABLE: imported_digests(), **client.environment}
 
 
-def _runner_command(allocator: Allocator, workflow_id: int, wanted: NodeRequest) -> list[str]:
+def _runner_command(start: RunnerStart, workflow_id: int, wanted: NodeRequest) -> list[str]:
     """Return the command line of a runner; its environment names the server."""
-    launcher = allocator.name if allocator.capabilities.can_launch else "local"
-    command = [torc_program(), "run", str(workflow_id), "--worker", "--executor", launcher]
-    command += [
-        "--output-dir",
-        str(wanted.output_dir.absolute()),
-        "--scheduler-config-id",
-        str(wanted.scheduler_config_id),
-    ]
+    command = [start.program, "run", str(workflow_id), "--worker", "--executor", start.executor]
+    command += ["--output-dir", start.output_dir]
+    if wanted.scheduler_config_id != NO_SCHEDULER:
+        command += ["--scheduler-config-id", str(wanted.scheduler_config_id)]
     if wanted.max_parallel_jobs:
         command += ["--max-parallel-jobs", str(wanted.max_parallel_jobs)]
-    return command
+    return [*command, *start.options]
 
 
 def torc_program() -> str:

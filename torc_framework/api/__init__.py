@@ -20,6 +20,7 @@ from torc_framework.errors import (
     UserError,
 )
 from torc_framework.executors import (
+    ALLOCATION_VARIABLE,
     Adoption,
     Allocation,
     AllocationEnding,
@@ -38,6 +39,7 @@ from torc_framework.executors import (
     LauncherEvent,
     LaunchSite,
     RunnerContext,
+    RunnerStart,
 )
 from torc_framework.hookspecs import hookimpl
 from torc_framework.models.action_types import ActionContext, ActionType
@@ -143,6 +145,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "ALLOCATION_VARIABLE",
     "CORE_RULE_KEYS",
     "MATCHER_RULE_KEYS",
     "SYSEXITS",
@@ -201,6 +204,7 @@ __all__ = [
     "RuleAction",
     "RuleSchema",
     "RunnerContext",
+    "RunnerStart",
     "ScheduledComputeNodeRecord",
     "ServerUnreachableError",
     "Severity",

@@ -100,7 +100,7 @@ def torc_action_types() -> Sequence[ActionType]:
     count, truth = {"type": "integer", "minimum": 1}, {"type": "boolean"}
     commands = _object(["commands"], commands={"type": "array", "items": {"type": "string"}, "minItems": 1})
     nodes = _object(
-        ["scheduler_id", "scheduler_type"],
+        ["scheduler_type"],
         scheduler_id={"type": "integer"},
         scheduler_type={"type": "string"},
         num_allocations=count,

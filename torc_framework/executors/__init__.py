@@ -5,7 +5,14 @@ An executor has one or both of two capabilities. A `Launcher` runs single attemp
 the core asks what an executor can do and never which executor it is.
 """
 
-from torc_framework.executors.allocator import Allocation, AllocationEnding, AllocationRequest, Allocator
+from torc_framework.executors.allocator import (
+    ALLOCATION_VARIABLE,
+    Allocation,
+    AllocationEnding,
+    AllocationRequest,
+    Allocator,
+    RunnerStart,
+)
 from torc_framework.executors.attempts import (
     Attempt,
     AttemptEnded,
@@ -20,6 +27,7 @@ from torc_framework.executors.base import DEFAULT_EXECUTOR, Capabilities, Execut
 from torc_framework.executors.launcher import Adoption, Launcher, LaunchSite
 
 __all__ = [
+    "ALLOCATION_VARIABLE",
     "DEFAULT_EXECUTOR",
     "Adoption",
     "Allocation",
@@ -39,4 +47,5 @@ __all__ = [
     "Launcher",
     "LauncherEvent",
     "RunnerContext",
+    "RunnerStart",
 ]

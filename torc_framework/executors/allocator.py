@@ -3,7 +3,7 @@
 import abc
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from attrs import Factory, field, frozen
 
@@ -72,6 +72,28 @@ class AllocationEnding:
     raw: Mapping[str, Any] = field(factory=dict)
 
 
+ALLOCATION_VARIABLE: Final = "TORC_ALLOCATION"
+"""Environment variable of a runner: the allocation in which it works, as ``EXECUTOR:ID``. An allocator whose runners
+use another executor sets it, because the launch site of that executor does not name the allocation."""
+
+
+@frozen
+class RunnerStart:
+    """How a runner is started on nodes that do not share this machine's files.
+
+    Attributes:
+        executor: Name of the executor with which the runner runs jobs.
+        output_dir: Absolute path of the folder for logs on the node.
+        program: Path or name of ``torc`` on the node.
+        options: Further options of ``torc run``, such as ``("--num-cpus", "4")``.
+    """
+
+    executor: str
+    output_dir: str
+    program: str = "torc"
+    options: tuple[str, ...] = ()
+
+
 class Allocator(Executor):
     """Obtains compute nodes on which runners are started.
 
@@ -83,7 +105,7 @@ class Allocator(Executor):
 
     scheduler_kind: ClassVar[str | None] = None
     """Which of the workflow's records describe a request: ``slurm_schedulers``, ``local_schedulers``; None if requests
-    need no such record."""
+    need no such record. A ``schedule_nodes`` action may then leave the scheduler out."""
 
     @abc.abstractmethod
     def allocate(self, request: AllocationRequest) -> list[Allocation]:
@@ -162,6 +184,17 @@ class Allocator(Executor):
 
         That is so on a login node of this batch system, outside of any allocation. Reports call this while a person
         waits: start no program and use no network. The default returns None.
+        """
+        return None
+
+    def runner_start(self) -> RunnerStart | None:
+        """Return how runners are started on the nodes, where that is not as on this machine.
+
+        None, the default, is for nodes that share the files of this machine: the program ``torc`` of this process, the
+        folder for logs that the command names, and this executor, if it launches.
+
+        Raises:
+            AllocationError: the options do not say it.
         """
         return None
 

@@ -231,6 +231,7 @@ class ChangeTools:
             user=self._context.user or None,
             rule_keys=plugins.rule_keys(),
             action_types={name: kind.schema for name, kind in plugins.action_types().items()},
+            needs_scheduler=plugins.needs_scheduler,
         )
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "spec.json"

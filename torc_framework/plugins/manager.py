@@ -23,7 +23,7 @@ from attrs import evolve, frozen
 from torc_framework import hookspecs
 from torc_framework.distributions import distribution_of
 from torc_framework.errors import PluginError, UnknownNameError, suggestion
-from torc_framework.executors import Executor
+from torc_framework.executors import Allocator, Executor
 from torc_framework.models.action_types import ActionType
 from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
 from torc_framework.models.failures import CORE_RULE_KEYS, Failure, FailureRule, RuleAction, RuleSchema
@@ -289,6 +289,11 @@ class PluginManager:
                 switch = "--disable-plugin or TORC_DISABLE_PLUGINS"
                 return f"it belongs to the plugin {info.name!r}, which is disabled by {switch}"
         return found.how_to_get
+
+    def needs_scheduler(self, executor: str) -> bool:
+        """Return whether requests for nodes of an executor have to name a scheduler; True for an unknown executor."""
+        found = self.executors().get(executor)
+        return found is None or not issubclass(found, Allocator) or found.scheduler_kind is not None
 
     def executors_of(self, plugin: str) -> list[type[Executor]]:
         """Return the executors that one plugin offers."""

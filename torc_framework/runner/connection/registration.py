@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from torc_framework.allocations.node_requests import node_request_of_action, obtain_nodes
+from torc_framework.allocations.node_requests import NO_SCHEDULER, node_request_of_action, obtain_nodes
 from torc_framework.allocations.occupancy import AllocationOccupancy
 from torc_framework.allocations.release import release_waiting
 from torc_framework.client import TorcClient
@@ -101,14 +101,12 @@ class Registration:
         kind = self._settings.compute_node_type
         if site is not None:
             kind = site.kind
-            self._occupancy = AllocationOccupancy(
-                self._client,
-                self._settings.workflow_id,
-                self._settings.executor,
-                site.allocation_id,
-                self._settings.scheduler_config_id,
-            )
-            self._scheduler |= {**site.facts, **self._occupancy.begin()}
+            self._scheduler |= site.facts
+        if self._settings.allocation is not None:
+            kind, id_ = self._settings.allocation
+            self._occupy(kind, id_, self._settings.scheduler_config_id or NO_SCHEDULER)
+        elif site is not None:
+            self._occupy(self._settings.executor, site.allocation_id, self._settings.scheduler_config_id)
         if self.context.site:
             self._scheduler["site"] = self.context.site
         record = ComputeNodeRecord(
@@ -127,6 +125,12 @@ class Registration:
             scheduler=self._describe(states),
         )
         self.node_id = self._client.create(record).id or 0
+
+    def _occupy(self, executor: str, id_: str | None, scheduler_config_id: int | None) -> None:
+        """Mark the allocation in which the runner works as active."""
+        workflow_id = self._settings.workflow_id
+        self._occupancy = AllocationOccupancy(self._client, workflow_id, executor, id_, scheduler_config_id)
+        self._scheduler |= self._occupancy.begin()
 
     def blank_request(self) -> ExchangeRequest:
         """Return an exchange with the fields that identify this runner and its scheduler."""
@@ -194,7 +198,7 @@ class Registration:
         """
         changes = {"is_active": False, "duration_seconds": round(time.monotonic() - self._began, 3)}
         try:
-            if self._settings.scheduler_config_id is not None:
+            if self._settings.scheduler_config_id is not None or self._settings.allocation is not None:
                 self._release_waiting(launchers)
             retry_until_answered(lambda: self._client.update(ComputeNodeRecord, self.node_id, changes))
             retry_until_answered(self._occupancy.end)

@@ -33,6 +33,8 @@ class RunnerSettings:
         output_dir: Folder for logs.
         working_dir: Folder in which jobs run; None is the working directory of this process.
         scheduler_config_id: Scheduler whose jobs are claimed first.
+        allocation: The allocation in which the runner works, as executor and id, where its own executor does not know
+            it; None if it works in none, or its launcher names it.
         strict_scheduler_match: Claim no jobs of other schedulers, even if there are none of this one.
         sort_method: Order in which ready jobs are claimed; None is that of the workflow.
         term_lead_s: Seconds between SIGTERM and SIGKILL for a job that is being stopped.
@@ -58,6 +60,7 @@ class RunnerSettings:
     output_dir: Path = Path("output")
     working_dir: Path | None = None
     scheduler_config_id: int | None = None
+    allocation: tuple[str, str] | None = None
     strict_scheduler_match: bool = False
     sort_method: str | None = None
     term_lead_s: float = DEFAULT_TERM_LEAD_S

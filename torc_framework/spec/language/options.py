@@ -1,6 +1,6 @@
 """Options of a caller of the pipeline."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from attrs import field, frozen
@@ -18,6 +18,7 @@ class LoadOptions:
             the built-in ``exit_codes`` and ``match_all_exit_codes``.
         action_types: JSON schemas of further action types' configurations, by name.
         executors: Allowed values of a job's ``executor``; None allows all.
+        needs_scheduler: Returns whether requests for nodes of an executor have to name a scheduler.
         skip_checks: Omit the check of schedulers with more than one node.
         owner: Owner that was asked for explicitly, also if the spec has a ``user``; None asks for none.
     """
@@ -26,5 +27,6 @@ class LoadOptions:
     rule_keys: RuleSchema | None = None
     action_types: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     executors: Collection[str] | None = None
+    needs_scheduler: Callable[[str], bool] = lambda _executor: True
     skip_checks: bool = False
     owner: str | None = None

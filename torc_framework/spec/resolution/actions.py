@@ -1,5 +1,6 @@
 """Resolution and checks of actions: their jobs, schedulers and required settings."""
 
+from collections.abc import Callable
 from itertools import chain
 from typing import Any, Final
 
@@ -22,17 +23,19 @@ class ActionPlanner:
     Attributes:
         jobs: The jobs' names.
         schedulers: The Slurm schedulers' names.
+        needs_scheduler: See `LoadOptions.needs_scheduler`.
     """
 
     jobs: ListFinder
     schedulers: NameTable
     problems: Problems
+    needs_scheduler: Callable[[str], bool]
 
     def plan(self, spec: ActionSpec, path: SpecPath) -> PlannedAction:
         """Return the planned action."""
         own = BUILTIN_ACTIONS.get(spec.action_type, ())
         for name in _REQUIRED.get(spec.action_type, ()):
-            if not getattr(spec, name):
+            if not getattr(spec, name) and not (name == "scheduler" and self._needs_none(spec)):
                 self.problems.add(SpecFinding(f"{name!r} is missing; a {spec.action_type} action needs it", path=path))
         for name in set(chain.from_iterable(BUILTIN_ACTIONS.values())).difference(own):
             if getattr(spec, name) is not None:
@@ -71,6 +74,10 @@ class ActionPlanner:
         exact = self.jobs.exact(spec.jobs or [], (*path, "jobs"), literal=True)
         matched = self.jobs.patterns(spec.job_name_regexes or [], (*path, "job_name_regexes"))
         return sorted(set(chain(exact, *matched)))
+
+    def _needs_none(self, spec: ActionSpec) -> bool:
+        """Return whether the action requests nodes of an executor that needs no scheduler for it."""
+        return spec.scheduler_type is not None and not self.needs_scheduler(spec.scheduler_type)
 
     def _scheduler(self, spec: ActionSpec, path: SpecPath) -> int | None:
         if spec.action_type != "schedule_nodes" or spec.scheduler is None:

@@ -101,7 +101,7 @@ class _Resolver:
         plan.dependencies, plan.barriers = self._dependencies()
         self._check_cycles(plan)
         records.check_shell(spec.shell, ("shell",), problems)
-        planner = ActionPlanner(self.jobs, self.schedulers, problems)
+        planner = ActionPlanner(self.jobs, self.schedulers, problems, self.options.needs_scheduler)
         plan.actions = [planner.plan(action, ("actions", n)) for n, action in enumerate(spec.actions or [])]
         if not self.options.skip_checks:
             check_nodes(plan, problems)

@@ -216,7 +216,13 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, wo
     put_torc_on_path()
     progress = ProgressLine(enabled=not session.wants_json and not worker)
     live = LiveFailures(progress) if progress.is_terminal and progress.is_enabled else None
-    runner = RunnerSettings(url=session.client.url, workflow_id=workflow_id, awaits_people=worker, **settings)
+    runner = RunnerSettings(
+        url=session.client.url,
+        workflow_id=workflow_id,
+        awaits_people=worker,
+        allocation=_allocation() if worker else None,
+        **settings,
+    )
     counts = None
     try:
         outcome = run_workflow(
@@ -235,6 +241,14 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, wo
     report(session, workflow_id, outcome, live.shown if live and sys.stdout.isatty() else ())
     if (status := exit_status(outcome)) is not ExitStatus.OK:
         raise typer.Exit(int(status))
+
+
+def _allocation() -> tuple[str, str] | None:
+    """Return executor and id of the allocation that the environment of this runner names."""
+    from torc_framework.executors import ALLOCATION_VARIABLE
+
+    executor, _, id_ = os.environ.get(ALLOCATION_VARIABLE, "").partition(":")
+    return (executor, id_) if executor and id_ else None
 
 
 def _chosen_executor(session: Session, settings: dict[str, Any]) -> str:

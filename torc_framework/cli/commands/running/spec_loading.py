@@ -34,6 +34,7 @@ def load_options(
         rule_keys=plugins.rule_keys(),
         action_types={name: action_type.schema for name, action_type in plugins.action_types().items()},
         executors=set(plugins.executors()) if to_run else None,
+        needs_scheduler=plugins.needs_scheduler,
         skip_checks=skip_checks,
     )
 
