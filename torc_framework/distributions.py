@@ -81,8 +81,8 @@ DISTRIBUTIONS: Final = (
     ),
     Distribution("torc-sysexits", "plugins/sysexits", {"plugin": ("sysexits",)}),
     Distribution("torc-ssh", "plugins/ssh", {"plugin": ("ssh",), "executor": ("ssh",), "command": ("remote",)}),
+    Distribution("torc-k8s", "plugins/k8s", {"plugin": ("k8s",), "executor": ("k8s",), "command": ("k8s",)}),
     Distribution("torc-tui", None, {"command": ("tui",)}),
-    Distribution("torc-k8s", None, {"plugin": ("k8s",), "executor": ("k8s", "kubernetes"), "command": ("k8s",)}),
 )
 """All distributions of the project, besides the framework itself."""
 
