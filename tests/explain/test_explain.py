@@ -13,7 +13,7 @@ from programs import BIN
 from sample_records import register
 
 from torc_framework.client import TorcClient
-from torc_framework.models.exchange import EndedReport, ExchangeRequest, RetryRequest
+from torc_framework.models.exchange import EndedReport, ExchangeRequest, RetryRequest, StartedReport, WaitingReport
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ScheduledComputeNodeRecord
 
 Explain = Callable[..., Any]
@@ -230,6 +230,26 @@ def test_a_runner_that_cannot_start_more(call: Explain, create: Callable[..., in
         assert {group["reason"] for group in call("explain", wid)["groups"]} == {"launch_hindered", "waits_turn"}
         client.update(ComputeNodeRecord, node_id, {"scheduler": {"type": "local"}})
     assert {group["reason"] for group in call("explain", wid)["groups"]} == {"starting", "waits_turn"}
+
+
+def test_an_attempt_that_has_not_begun(call: Explain, create: Callable[..., int], server: str) -> None:
+    """What the executor reports, of the jobs that wait for the same; it needs no person to type a command."""
+    wid = create(*(f"name: {name}, command: 'true'" for name in "abc"))
+    why = "Unschedulable: 0/1 nodes are available: 1 Insufficient cpu."
+    with TorcClient(server) as client:
+        node_id = register(client, wid)
+        jobs = client.exchange(wid, ExchangeRequest(node_id, 1, slots=3)).jobs
+        reports = [WaitingReport(each.id, 1, why) for each in jobs[:2]]
+        client.exchange(wid, ExchangeRequest(node_id, 1, waiting=reports))
+        groups = {group["reason"]: group for group in call("explain", wid)["groups"]}
+        assert groups.keys() == {"launch_waits", "starting"}
+        assert (groups["launch_waits"]["count"], groups["launch_waits"]["is_problem"]) == (2, False)
+        assert groups["launch_waits"]["text"].endswith(f": {why}")
+        assert call("explain", wid, "--job", "a")["text"].endswith(f": {why}")
+        listed = call("jobs", "list", wid)["jobs"]
+        assert [each.get("waiting_reason") for each in listed] == [why, why, None]
+        client.exchange(wid, ExchangeRequest(node_id, 1, started=[StartedReport(jobs[0].id, 1, time.time())]))
+        assert call("jobs", "get", jobs[0].id).get("waiting_reason") is None
 
 
 def test_a_runner_that_was_killed(call: Explain, at_work: AtWork, server: str) -> None:

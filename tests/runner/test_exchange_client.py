@@ -7,7 +7,14 @@ import pytest
 from attrs import define, field
 
 from torc_framework.errors import ApiError, ServerUnreachableError
-from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeReply, ExchangeRequest, StartedReport
+from torc_framework.models.exchange import (
+    ClaimedJob,
+    EndedReport,
+    ExchangeReply,
+    ExchangeRequest,
+    StartedReport,
+    WaitingReport,
+)
 from torc_framework.models.resources import Resources
 from torc_framework.runner.connection.exchange_client import ExchangeAnswer, ExchangeClient, RunnerDemand
 
@@ -164,3 +171,18 @@ def test_a_refusal_is_final(client: ExchangeClient, line: Line, status: int, tri
     else:
         with pytest.raises(ApiError):
             say(client, line, 0.0)
+
+
+def test_what_attempts_wait_for_is_sent_again_unless_there_is_something_newer(
+    client: ExchangeClient, line: Line
+) -> None:
+    """After a failed call the newest reason of each attempt is sent, once."""
+    line.answers += [ServerUnreachableError("gone"), ExchangeReply()]
+    client.report_waiting([], 0.0)
+    assert client.is_idle()
+    client.report_waiting([WaitingReport(1, 1, "old"), WaitingReport(2, 1, "same")], 0.0)
+    say(client, line, 1.0, BUSY)
+    client.report_waiting([WaitingReport(1, 1, "new")], 1.0)
+    say(client, line, 9.0, BUSY)
+    assert line.requests[1].waiting == [WaitingReport(1, 1, "new"), WaitingReport(2, 1, "same")]
+    assert client.is_idle()

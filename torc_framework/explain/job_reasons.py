@@ -37,6 +37,7 @@ URGENCY: Final = (
     "allocation_waits",
     "delayed",
     "launch_hindered",
+    "launch_waits",
     "waits_turn",
     "starting",
     "running",
@@ -155,6 +156,11 @@ class JobReasons:
 
     def _starting(self, job: JobRecord) -> tuple[str, str]:
         """Return why a job that a runner holds does not run yet: code and text."""
+        if job.waiting_reason:
+            return (
+                "launch_waits",
+                f"a runner has given it to its executor, where it has not begun: {job.waiting_reason}",
+            )
         if runner := self.state.hindered_runners.get(job.id or 0):
             return "launch_hindered", f"a runner has taken it and cannot start it at present, {self._remedy(runner)}"
         return "starting", "a runner has taken it and is about to start it"

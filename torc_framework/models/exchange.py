@@ -24,6 +24,19 @@ class StartedReport:
 
 
 @define
+class WaitingReport:
+    """What an attempt waits for that was given to an executor and has not begun.
+
+    Attributes:
+        reason: In the words of the cluster; None if nothing keeps it from beginning any more.
+    """
+
+    job_id: int
+    attempt_id: int
+    reason: str | None
+
+
+@define
 class RetryRequest:
     """Request for another attempt of a job whose attempt has ended.
 
@@ -125,6 +138,7 @@ class ExchangeRequest(Offer):
     started: list[StartedReport] = Factory(list)
     ended: list[EndedReport] = Factory(list)
     released: list[int] = Factory(list)
+    waiting: list[WaitingReport] = Factory(list)
     holding: list[int] | None = None
     wait_s: float = 0.0
     want_counts: bool = False

@@ -114,6 +114,12 @@ class JobRecord:
         "auto", "What exit code 0 means after a stop: auto, completed or interrupted.", ours=True
     )
     not_before: str | None = _field(None, "When its next attempt may begin, UTC.", FieldAccess.SERVER, ours=True)
+    waiting_reason: str | None = _field(
+        None,
+        "What its attempt waits for that was given to an executor and has not begun.",
+        FieldAccess.SERVER,
+        ours=True,
+    )
     is_interrupted: bool = _field(
         False,
         "It is terminated only because its runner had to end; the next runner resumes it.",

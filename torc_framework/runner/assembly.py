@@ -29,6 +29,7 @@ from torc_framework.runner.connection.registration import (
 )
 from torc_framework.runner.connection.report_spool import ReportSpool
 from torc_framework.runner.connection.takeover import Takeover
+from torc_framework.runner.connection.unstored_ends import UnstoredEnds
 from torc_framework.runner.loop import Runner
 from torc_framework.runner.monitor import ResourceMonitor
 from torc_framework.runner.process import machine
@@ -180,6 +181,8 @@ def _connect_parts(
     workload = Workload(made.pool, launchers, attempts)
     signals, halting = RunnerSignals(wakeup, wanted=settings.handle_signals), threading.Event()
     actions = ActionExecutor(client, plugins, registration.action_context(attempts, launchers, halting.is_set), log)
+    takeover = Takeover(client, launchers, log, classifier.lost_report, member)
+    spool = ReportSpool(registration.identity.spool_path)
     return Runner(
         settings=settings,
         client=client,
@@ -201,9 +204,9 @@ def _connect_parts(
         scripts=RecoveryScripts(context.working_dir, attempts, log, wakeup.watch, wakeup.unwatch),
         monitor=made.monitor,
         ending_classifier=classifier,
-        spool=ReportSpool(registration.identity.spool_path),
+        unstored_ends=UnstoredEnds(spool, launchers, takeover, log),
         exchange=made.exchange,
-        takeover=Takeover(client, launchers, log, classifier.lost_report, member),
+        takeover=takeover,
         actions=ActionThread(client, actions, log, wakeup.wake),
         progress=ProgressReporter(listeners.progress, registration.record_hindrance),
         idle=_idle_wait(settings, client, registration, walltime.began),

@@ -10,9 +10,9 @@ from attrs import define, evolve
 from torc_framework.errors import ServerUnreachableError, TorcError
 from torc_framework.executors import (
     AttemptEnded,
-    AttemptKey,
     AttemptSlotFreed,
     AttemptStarted,
+    AttemptWaiting,
     AttemptWithdrawn,
     LauncherEvent,
 )
@@ -127,10 +127,16 @@ class Runner(RunnerParts):
             self._last_ends.update(awaited, now)
         waits_for = self._idle.text(now) if self._got_nothing else self._last_ends.text
         self._progress.update(
-            self._workload.count(JobStage.RUNNING), now, self._exchange.trouble, self._launchers.hindrance(), waits_for
+            self._workload.count(JobStage.RUNNING),
+            now,
+            self._exchange.trouble,
+            self._launchers.hindrance(),
+            waits_for,
+            waiting=self._workload.waiting.counts(),
         )
         demand = self._demand(now)
         if self._fatal is None:
+            self._exchange.report_waiting(self._workload.waiting.due_reports(now), now)
             self._exchange.pump(now, demand, lambda: list(self._workload.items))
         if not self._is_over(now):
             self._sleep(now, demand)
@@ -204,7 +210,7 @@ class Runner(RunnerParts):
         self._takeover.close_finished()
         try:
             self._launchers.close()
-            self._spool.close()
+            self._unstored_ends.close()
         finally:
             self._registration.identity.close()
             self._outcome.troubles += self._registration.leave(self._launchers)
@@ -275,6 +281,8 @@ class Runner(RunnerParts):
         if item is None:
             return
         match event:
+            case AttemptWaiting() if item.started_at is None:
+                self._workload.waiting.note(event)
             case AttemptStarted():
                 self._report_start(item, event, now)
             case AttemptSlotFreed():
@@ -289,6 +297,7 @@ class Runner(RunnerParts):
 
     def _report_start(self, item: HeldJob, event: AttemptStarted, now: float) -> None:
         item.started_at = event.at
+        self._workload.waiting.forget(item.key)
         if item.stage is JobStage.QUEUED:
             self._workload.move(item, JobStage.RUNNING)
         if not self._launchers.get(item.executor).capabilities.limits_runtime:
@@ -303,6 +312,7 @@ class Runner(RunnerParts):
         """Classify and report the end of an attempt, and start its follower if one is known."""
         measured = self._monitor.end(item.key, observation)
         if item.is_refused:
+            self._unstored_ends.refuse(item)
             self._workload.drop(item)
             return
         ending = self._ending_classifier.classify(item, measured.observation)
@@ -311,8 +321,7 @@ class Runner(RunnerParts):
         is_open = self._stopping is None and self._accepts
         follower = None if not is_open else self._chains.after(item, report)
         report.next_job_id = None if follower is None else follower.id
-        if not self._launchers.survives(item.executor):
-            self._spool.keep(report, self._log)
+        self._unstored_ends.add(item, report)
         self._workload.drop(item)
         self._idle.busy(now)
         self._outcome.attempts += 1
@@ -339,7 +348,7 @@ class Runner(RunnerParts):
             return
         for answer in answers:
             if answer.reply is not None:
-                self._note_acknowledged(answer)
+                self._unstored_ends.drop(answer.request.ended)
                 self._process_reply(answer, answer.reply, now)
 
     def _give_up(self, error: TorcError, now: float) -> None:
@@ -359,12 +368,6 @@ class Runner(RunnerParts):
     def _can_be_left(self, item: HeldJob) -> bool:
         """Return whether an attempt may go on after the runner has given up: the next runner can report it."""
         return isinstance(self._fatal, ServerUnreachableError) and self._launchers.survives(item.executor)
-
-    def _note_acknowledged(self, answer: ExchangeAnswer) -> None:
-        """Forget what was kept of reports that the server has stored."""
-        request = answer.request
-        self._spool.acknowledge(request.ended)
-        self._takeover.reported(AttemptKey(report.job_id, report.attempt_id) for report in request.ended)
 
     def _process_reply(self, answer: ExchangeAnswer, reply: ExchangeReply, now: float) -> None:
         for job in reply.jobs:
@@ -399,7 +402,9 @@ class Runner(RunnerParts):
     def _drop_refused(self, job_ids: Iterable[int]) -> None:
         """Stop and forget jobs that the server refused, and the followers that were started after them."""
         for job_id in job_ids:
-            self._drop_refused(self._exchange.forget(job_id))
+            dropped = self._exchange.forget(job_id)
+            self._unstored_ends.drop(dropped)
+            self._drop_refused(report.next_job_id for report in dropped if report.next_job_id is not None)
             item = self._workload.items.get(job_id)
             if item is None:
                 continue

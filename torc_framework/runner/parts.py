@@ -21,8 +21,8 @@ from torc_framework.runner.connection.exchange_client import ExchangeClient
 from torc_framework.runner.connection.idle_wait import IdleWait
 from torc_framework.runner.connection.progress import ProgressReporter
 from torc_framework.runner.connection.registration import Registration
-from torc_framework.runner.connection.report_spool import ReportSpool
 from torc_framework.runner.connection.takeover import Takeover
+from torc_framework.runner.connection.unstored_ends import UnstoredEnds
 from torc_framework.runner.monitor import ResourceMonitor
 from torc_framework.runner.process.runner_log import RunnerLog
 from torc_framework.runner.process.settings import FailureListener, RunnerSettings, RunOutcome
@@ -68,7 +68,7 @@ class RunnerParts:
     _scripts: RecoveryScripts
     _monitor: ResourceMonitor
     _ending_classifier: EndingClassifier
-    _spool: ReportSpool
+    _unstored_ends: UnstoredEnds
     _exchange: ExchangeClient
     _takeover: Takeover
     _actions: ActionThread

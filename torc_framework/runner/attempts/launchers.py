@@ -9,7 +9,7 @@ from attrs import evolve
 
 from torc_framework.allocations.allocators import ExecutorOptions, make_allocator
 from torc_framework.errors import ExecutorError, LaunchError, TorcError, UserError
-from torc_framework.executors import Allocator, Launcher, LauncherEvent, RunnerContext
+from torc_framework.executors import Allocator, AttemptKey, Launcher, LauncherEvent, RunnerContext
 from torc_framework.runner.attempts.guarded_calls import guarded_call, with_guarded_calls
 from torc_framework.system.shells import NO_BASH_WARNING, lacks_default_shell
 
@@ -140,6 +140,11 @@ class Launchers:
         """Return whether attempts of this executor survive the runner."""
         launcher = self.by_name.get(name)
         return launcher is not None and launcher.capabilities.survives_runner
+
+    def ends_stored(self, name: str, keys: Sequence[AttemptKey]) -> None:
+        """Tell the launcher of that name, if there is one, which ends the server has stored."""
+        if (launcher := self.by_name.get(name)) is not None:
+            launcher.ends_stored(keys)
 
     def states(self) -> dict[str, dict[str, Any]]:
         """Return what a later runner needs to take over, by executor name."""

@@ -9,6 +9,7 @@ from torc_framework.models.exchange import ClaimedJob
 from torc_framework.runner.attempts.held_jobs import AttemptFactory, HeldJob, JobStage
 from torc_framework.runner.attempts.launchers import Launchers
 from torc_framework.runner.attempts.resource_pool import ResourcePool
+from torc_framework.runner.attempts.waiting_reasons import WaitingReasons
 
 HORIZON_S: Final = 0.5
 """Jobs are claimed ahead for about this many seconds of work."""
@@ -53,11 +54,17 @@ class EndRate:
 
 
 class Workload:
-    """The held jobs. Starts those that fit into the resource pool, and queues those that can follow them."""
+    """The held jobs. Starts those that fit into the resource pool, and queues those that can follow them.
+
+    Attributes:
+        items: The held jobs by id.
+        waiting: What those wait for that were given to a launcher and have not begun.
+    """
 
     def __init__(self, pool: ResourcePool, launchers: Launchers, attempts: AttemptFactory) -> None:
         self._pool, self._launchers, self._attempt_factory = pool, launchers, attempts
         self.items: dict[int, HeldJob] = {}
+        self.waiting = WaitingReasons()
         self._staged: dict[JobStage, dict[AttemptKey, HeldJob]] = {stage: {} for stage in JobStage}
         self._lanes: Counter[tuple[str, int | None]] = Counter()
 
@@ -98,6 +105,7 @@ class Workload:
         """Hold an item no more."""
         self._leave_stage(item)
         item.stage = JobStage.DROPPED
+        self.waiting.forget(item.key)
         del self.items[item.key.job_id]
 
     def _occupy(self, item: HeldJob) -> None:

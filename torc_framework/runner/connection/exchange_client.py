@@ -17,7 +17,14 @@ from typing import Final, Protocol
 from attrs import Factory, define
 
 from torc_framework.errors import ApiError, ServerUnreachableError
-from torc_framework.models.exchange import EndedReport, ExchangeReply, ExchangeRequest, Offer, StartedReport
+from torc_framework.models.exchange import (
+    EndedReport,
+    ExchangeReply,
+    ExchangeRequest,
+    Offer,
+    StartedReport,
+    WaitingReport,
+)
 from torc_framework.models.responses import DATABASE_GONE
 from torc_framework.runner.connection.retries import LAST_PATIENCE_S
 from torc_framework.system.processes import start_thread_with_retry
@@ -150,11 +157,12 @@ class Outbox:
     started: dict[tuple[int, int], StartedReport] = Factory(dict)
     ended: list[EndedReport] = Factory(list)
     released: list[int] = Factory(list)
+    waiting: dict[tuple[int, int], WaitingReport] = Factory(dict)
     since: float = 0.0
     """When the oldest of them was added."""
 
     def __len__(self) -> int:
-        return len(self.started) + len(self.ended) + len(self.released)
+        return len(self.started) + len(self.ended) + len(self.released) + len(self.waiting)
 
 
 class ExchangeClient:
@@ -216,13 +224,20 @@ class ExchangeClient:
             self._note_oldest(now)
             self.outbox.released += job_ids
 
-    def forget(self, job_id: int) -> list[int]:
-        """Drop the reports on a job; return the followers that they named."""
+    def report_waiting(self, reports: list[WaitingReport], now: float) -> None:
+        """Report what attempts wait for; the server ignores it for those that have begun."""
+        if reports:
+            self._note_oldest(now)
+            self.outbox.waiting |= {(report.job_id, report.attempt_id): report for report in reports}
+
+    def forget(self, job_id: int) -> list[EndedReport]:
+        """Drop the reports on a job; return those on its end."""
         box = self.outbox
         box.started = {key: report for key, report in box.started.items() if key[0] != job_id}
+        box.waiting = {key: report for key, report in box.waiting.items() if key[0] != job_id}
         dropped = [report for report in box.ended if report.job_id == job_id]
         box.ended = [report for report in box.ended if report.job_id != job_id]
-        return [report.next_job_id for report in dropped if report.next_job_id is not None]
+        return dropped
 
     def _note_oldest(self, now: float) -> None:
         if not self.outbox:
@@ -283,7 +298,8 @@ class ExchangeClient:
         self._seq += 1
         request.seq = self._seq
         box = self.outbox
-        request.started, request.released = list(box.started.values()), box.released
+        request.started, request.waiting = list(box.started.values()), list(box.waiting.values())
+        request.released = box.released
         request.ended, rest = box.ended[:MAX_BATCH], box.ended[MAX_BATCH:]
         self.outbox = Outbox(ended=rest, since=box.since)
         request.holding = holding
@@ -325,6 +341,7 @@ class ExchangeClient:
         box.started = {key: report for key, report in (started | box.started).items() if key not in over}
         box.ended = request.ended + box.ended
         box.released = request.released + box.released
+        box.waiting = {(report.job_id, report.attempt_id): report for report in request.waiting} | box.waiting
         is_transient = isinstance(error, ServerUnreachableError) or (
             isinstance(error, ApiError) and (error.status >= 500 or error.status in _TRANSIENT_STATUSES)
         )

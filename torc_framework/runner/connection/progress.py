@@ -9,6 +9,7 @@ COUNTS_S: Final = 0.5
 """Least time between two requests for counts."""
 LISTENER_S: Final = 0.1
 """Least time between two calls of the listener."""
+NOTHING_WAITS: Final[Mapping[str, int]] = {}
 RECORD_S: Final = 5.0
 """Least time between two changes of the server's record of why attempts cannot begin. Shorter pauses are ignored."""
 
@@ -59,13 +60,15 @@ class ProgressReporter:
         trouble: str | None = None,
         hindrance: str | None = None,
         waits_for: str | None = None,
+        *,
+        waiting: Mapping[str, int] = NOTHING_WAITS,
     ) -> None:
         """Call the listener, if the state has changed and the last call is not too recent."""
         if (hindrance or self._recorded) and not trouble:
             self._update_record(hindrance, now)
         if self._listener is None or not (self._counts or trouble) or now - self._reported_at < LISTENER_S:
             return
-        progress = Progress(self._counts, running, trouble, hindrance, waits_for)
+        progress = Progress(self._counts, running, trouble, hindrance, waits_for, waiting)
         if progress != self._reported:
             self._reported, self._reported_at = progress, now
             self._listener(progress)

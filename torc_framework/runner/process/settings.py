@@ -82,6 +82,7 @@ class Progress:
         trouble: Why the server could not carry out the last call; None if it could.
         hindrance: Why some attempts cannot begin at present; None if they can.
         waits_for: What a runner without a job waits for, and until when; None if it has jobs.
+        waiting: Number of attempts that were given to an executor and have not begun, by what they wait for.
     """
 
     counts: Mapping[str, int]
@@ -89,6 +90,7 @@ class Progress:
     trouble: str | None = None
     hindrance: str | None = None
     waits_for: str | None = None
+    waiting: Mapping[str, int] = field(factory=dict)
 
 
 ProgressListener = Callable[[Progress], None]

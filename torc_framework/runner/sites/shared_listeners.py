@@ -1,6 +1,7 @@
 """The listeners of a run with several runners: one call at a time, with the progress of all sites together."""
 
 import threading
+from collections import Counter
 
 from torc_framework.runner.process.settings import FailureNotice, Progress, RunListeners
 
@@ -66,4 +67,5 @@ class SharedListeners:
             next(filter(None, (each.trouble for each in reported)), None),
             "; ".join(hindrances) or None,
             waits[-1] if all(waits) else None,
+            dict(sum((Counter(each.waiting) for each in reported), Counter()).most_common()),
         )

@@ -200,7 +200,7 @@ def _log_exchange(request: Request, exchange_request: ExchangeRequest, reply: Ex
 
 def _without_reports(exchange_request: ExchangeRequest) -> ExchangeRequest:
     """Return a request with the same offer and without the reports, which are recorded."""
-    return evolve(exchange_request, seq=0, started=[], ended=[], released=[], holding=None, wait_s=0.0)
+    return evolve(exchange_request, seq=0, started=[], ended=[], released=[], waiting=[], holding=None, wait_s=0.0)
 
 
 def _has_content(reply: ExchangeReply) -> bool:

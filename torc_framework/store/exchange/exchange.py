@@ -17,6 +17,7 @@ from torc_framework.store.exchange.reports import (
     record_ended,
     record_released,
     record_started,
+    record_waiting,
     reported_jobs,
 )
 from torc_framework.store.job_state import transitions
@@ -96,6 +97,7 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest) -> ExchangeRepl
         raise NotFoundError("Compute node", request.compute_node_id)
     events = TransactionEvents(workflow_id)
     named = {r.job_id for r in request.started} | {r.job_id for r in request.ended} | set(request.released)
+    named.update(r.job_id for r in request.waiting)
     jobs = reported_jobs(tx, workflow_id, sorted(named))
     state = ExchangeState(tx, workflow_id, request.compute_node_id, found.run_id, bool(found.is_canceled), events, jobs)
     state.has_interrupted = bool(found.has_interrupted)
@@ -111,6 +113,8 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest) -> ExchangeRepl
     if request.released:
         record_released(state, request.released)
         _propagate(state, has_actions=found.has_actions)
+    if request.waiting:
+        record_waiting(state, request.waiting)
     reply = _reply(state, request, found.sort_method)
     if found.has_jobs_to_stop or request.holding:
         refused += take_stop_requests(tx, request.compute_node_id, request.holding)

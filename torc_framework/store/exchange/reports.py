@@ -14,7 +14,7 @@ import msgspec
 import sqlalchemy as sa
 from attrs import Factory, define, evolve
 
-from torc_framework.models.exchange import EndedReport, StartedReport
+from torc_framework.models.exchange import EndedReport, StartedReport, WaitingReport
 from torc_framework.models.exits import ORPHANED_RETURN_CODE, ExitClass
 from torc_framework.models.failures import SEPARATE_BUDGET_CLASSES
 from torc_framework.models.statuses import END, LIVE, UNBLOCKING, JobStatus
@@ -28,6 +28,8 @@ from torc_framework.store.tables.core import COMPUTE_NODE, FILE, JOB, RESULT
 
 MAX_DELAY_S: Final = 366 * 86_400.0
 """Longest delay between two attempts; a longer one in a report is shortened to this."""
+MAX_REASON: Final = 1000
+"""Most characters of a reason for which an attempt waits that are stored."""
 MAX_LOST_ATTEMPTS: Final = 3
 """Number of lost attempts after which a job fails, if the report has no number."""
 
@@ -57,6 +59,9 @@ _FORGET = Statement(
     "job",
     "run",
     "attempt",
+)
+_WAITS = Statement(
+    sa.update(JOB).where(JOB.c.id == param("job")).values(waiting_reason=param("reason")), "reason", "job"
 )
 _INSERT_RESULTS = insertion(
     RESULT,
@@ -340,10 +345,28 @@ def _result_row(result_id: int, report: EndedReport, state: ExchangeState) -> Ro
         report.exit_code,
         report.signal,
         report.exit_class,
-        report.reason and report.reason.replace("\0", "\ufffd"),  # PostgreSQL cannot store a NUL
+        _storable(report.reason),
         report.cpu_time_s,
         observation,
     )
+
+
+def _storable(reason: str | None) -> str | None:
+    """Return a text as PostgreSQL can store it: without NUL."""
+    return reason and reason.replace("\0", "\ufffd")
+
+
+def record_waiting(state: ExchangeState, reports: Sequence[WaitingReport]) -> None:
+    """Store what attempts wait for that the runner holds and that have not begun."""
+    rows = [
+        (_storable(report.reason and report.reason[:MAX_REASON]), job.id)
+        for report in reports
+        if (job := state.jobs.get(report.job_id))
+        and job.status is JobStatus.PENDING
+        and job.attempt_id == report.attempt_id
+        and job.holder == state.node_id
+    ]
+    state.tx.run_each(_WAITS, rows)
 
 
 def record_released(state: ExchangeState, job_ids: Sequence[int]) -> None:

@@ -14,7 +14,8 @@ from torc_framework.models.statuses import TRANSITIONS, JobStatus
 from torc_framework.store.database.sql import Statement, Tx, ids_param, number, numbers, param
 from torc_framework.store.tables.core import JOB
 
-NO_NODE: Final = {"active_compute_node_id": sa.null()}
+_NOT_WAITING: Final = {"waiting_reason": sa.null()}
+NO_NODE: Final = {"active_compute_node_id": sa.null(), **_NOT_WAITING}
 _WITHOUT_RESULT: Final = {"ended_badly": number(0), "result_id": sa.null(), "not_before": sa.null()}
 _FIRST_ATTEMPT: Final = {**NO_NODE, **_WITHOUT_RESULT, "attempt_id": number(1)}
 _NEXT_ATTEMPT: Final = {**_WITHOUT_RESULT, "attempt_id": JOB.c.attempt_id + number(1)}
@@ -61,7 +62,9 @@ _CLAIMED = Statement(
     _change("claimed", _THIS, active_compute_node_id=param("node"), not_before=sa.null()), "node", "job"
 )
 _RELEASED = Statement(_change("released", _THIS, **NO_NODE), "job")
-_STARTED = Statement(_change("attempt_started", _THIS, active_compute_node_id=param("node")), "node", "job")
+_STARTED = Statement(
+    _change("attempt_started", _THIS, active_compute_node_id=param("node"), **_NOT_WAITING), "node", "job"
+)
 _ENDED = Statement(
     _change(
         "attempt_ended",

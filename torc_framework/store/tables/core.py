@@ -196,6 +196,7 @@ class JobRow(Base, table=True):
     executor: str | None = None
     shell: str | None = None
     not_before: str | None = None
+    waiting_reason: str | None = None
     blockers: int = _own(0)
     """Direct dependencies and groups that are not over; see above."""
     failed_blockers: int = _own(0)

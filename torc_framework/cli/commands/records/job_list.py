@@ -14,6 +14,7 @@ from torc_framework.text.colours import uses_unicode
 from torc_framework.text.headline import WORKFLOW_LOOKS
 from torc_framework.text.quantities import duration_text, relative_time_text, size_text
 from torc_framework.text.status_text import STATUS_LOOKS, StatusLook
+from torc_framework.text.terminal import one_line
 
 _ENDED = frozenset(status.label for status in END)
 
@@ -69,7 +70,9 @@ def _look(job: JobRecord) -> StatusLook:
 
 
 def _state(job: JobRecord, now_s: float) -> str:
-    """Return the status, with the time until the next attempt of a job that waits for it."""
+    """Return the status, with what its attempt waits for, or the time until its next attempt."""
+    if job.status == "pending" and job.waiting_reason:
+        return f"{_look(job).word}: {one_line(job.waiting_reason)}"
     if job.status != "ready" or job.not_before is None:
         return _look(job).word
     left_s = datetime.fromisoformat(job.not_before).timestamp() - now_s

@@ -3,6 +3,7 @@
 import shutil
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, TextIO
 
@@ -10,10 +11,35 @@ from torc_framework.models.statuses import DONE, JobStatus
 from torc_framework.runner import Progress
 from torc_framework.text.headline import counts_text
 from torc_framework.text.terminal import one_line, raw_stream
+from torc_framework.text.widths import shortened
 
 LINE_INTERVAL_S: Final = 10.0
 """Least seconds between two lines where standard error is no terminal."""
+_MOST_REASONS: Final = 4
+_LONGEST_REASON: Final = 120
 _ENDED: Final = frozenset(status.label for status in DONE) | {JobStatus.PENDING_FAILED.label}
+
+
+def waiting_text(waiting: Mapping[str, int]) -> str:
+    """Return how many attempts wait that were given to an executor, and for what; empty if none does.
+
+    A single reason is shown whole. Of several only their first words are, up to a colon.
+
+    Args:
+        waiting: Number of attempts by reason, the most frequent first.
+    """
+    if not waiting:
+        return ""
+    total = sum(waiting.values())
+    words: Counter[str] = Counter()
+    for reason, number in waiting.items():
+        words[one_line(reason).partition(": ")[0]] += number
+    if len(waiting) == 1 or len(words) == 1:
+        said = one_line(next(iter(waiting)))
+    else:
+        said = ", ".join(f"{number:,} {word}" for word, number in words.most_common(_MOST_REASONS))
+    said = shortened(said, _LONGEST_REASON, ellipsis="...", at_end=True)
+    return f"{total:,} {'waits' if total == 1 else 'wait'}: {said}"
 
 
 class ProgressLine:
@@ -48,7 +74,8 @@ class ProgressLine:
             return
         self._next = 0.0 if self._draws else now + LINE_INTERVAL_S
         self._waited = progress.waits_for or ""
-        text = "; ".join(filter(None, (counts_text(progress.counts), progress.hindrance, progress.waits_for)))
+        said = counts_text(progress.counts), progress.hindrance, waiting_text(progress.waiting), progress.waits_for
+        text = "; ".join(filter(None, said))
         if text == self._shown:
             return
         self._shown = text
