@@ -77,6 +77,8 @@ CHANGES: dict[str, tuple[Callable[[Any], None], list[str]]] = {
     "first value": (lambda b: update(b, USER_DATA, "made", data=0), ["reader"]),
     "same value": (lambda b: update(b, USER_DATA, "knob", data={"a": [2], "b": 1}), []),
     "script": (lambda b: update(b, JOBS, "alone", invocation_script="s"), ["alone"]),
+    "container": (lambda b: update(b, JOBS, "alone", container="i:2"), ["alone"]),
+    "options of executors": (lambda b: update(b, JOBS, "alone", executor_options={"k8s": {}}), []),
     "no input": (lambda b: update(b, JOBS, "alone", supports_termination=True), []),
     "path of a file": (lambda b: update(b, FILES, "f", path="/g"), []),
     "file gone": (lambda b: delete(b, FILES, "f"), ["writer", "reader"]),

@@ -160,6 +160,8 @@ class ClaimedJob:
         resources: The job's requests; ``runtime_s`` is None unless the job names its own requirements.
         failure_rules: JSON text of its failure handler's rules.
         shell: Shell that runs its command; None is the workflow's.
+        container: Image of the container in which its command runs.
+        executor_options: JSON text of what it sets for executors, by name.
         is_early: The delay before this attempt is not over: the runner claims it only to run the recovery script, and
             then releases it.
     """
@@ -172,6 +174,8 @@ class ClaimedJob:
     invocation_script: str | None = None
     executor: str | None = None
     shell: str | None = None
+    container: str | None = None
+    executor_options: str | None = None
     supports_termination: bool = False
     clean_exit_after_stop: CleanExit = "auto"
     failure_rules: str | None = None

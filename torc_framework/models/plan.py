@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 from attrs import Factory, define
 
+from torc_framework.models.executor_options import ExecutorOptions
 from torc_framework.models.exits import CleanExit
 from torc_framework.models.records import (
     FailureHandlerRecord,
@@ -38,6 +39,8 @@ class PlannedJob(msgspec.Struct, omit_defaults=True, gc=False):
         scheduler: Position in the plan's Slurm schedulers.
         executor: Executor that must run it.
         shell: Shell that runs its command; None is the workflow's.
+        container: Image of the container in which its command runs.
+        executor_options: What it sets for executors, by name.
         clean_exit_after_stop: One of `CleanExit`.
         input_files: Positions in the plan's files; likewise the other three.
     """
@@ -50,6 +53,8 @@ class PlannedJob(msgspec.Struct, omit_defaults=True, gc=False):
     scheduler: int | None = None
     executor: str | None = None
     shell: str | None = None
+    container: str | None = None
+    executor_options: ExecutorOptions | None = None
     cancel_on_blocking_job_failure: bool = True
     supports_termination: bool = False
     clean_exit_after_stop: CleanExit = "auto"

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from attrs import Attribute, define, field, fields
 
+from torc_framework.models.executor_options import ExecutorOptions
 from torc_framework.models.exits import CleanExit
 
 
@@ -110,6 +111,10 @@ class JobRecord:
     attempt_id: int = _field(1, "Number of its present attempt.", FieldAccess.SERVER)
     executor: str | None = _field(None, "Executor that must run it; None is the runner's own.", ours=True)
     shell: str | None = _field(None, "Program and options that run its command; None is the workflow's.", ours=True)
+    container: str | None = _field(None, "Image of the container in which its command runs.", ours=True)
+    executor_options: ExecutorOptions | None = _field(
+        None, "What it sets for executors: a JSON object of an object for each executor, by name.", ours=True
+    )
     clean_exit_after_stop: CleanExit = _field(
         "auto", "What exit code 0 means after a stop: auto, completed or interrupted.", ours=True
     )

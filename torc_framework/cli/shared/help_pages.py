@@ -48,6 +48,7 @@ _PLACEHOLDERS: Final[Mapping[str, str]] = {
     "command": "COMMAND",
     "invocation_script": "COMMAND",
     "shell": "SHELL",
+    "container": "IMAGE",
     "category": "CATEGORY",
     "compute_node": "ID",
     "scheduled_compute_node": "ID",

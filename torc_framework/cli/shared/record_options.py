@@ -165,9 +165,11 @@ def _unchanged(value: Any, _flag: str) -> Any:
 
 
 def _plain_kind(kind: Any) -> Any:
-    """Return the type of a field without None; ``list`` for any list, since fields hold lists of ids only."""
-    if get_origin(kind) is Literal:
-        return kind
+    """Return the type of a field without None; ``list`` for any list, since fields hold lists of ids only; Any for a
+    mapping.
+    """
+    if get_origin(kind) in (Literal, dict):
+        return Any if get_origin(kind) is dict else kind
     args = [arg for arg in get_args(kind) if arg is not type(None)]
     if get_origin(kind) is list:
         return list

@@ -86,6 +86,8 @@ class _JobDetails(NamedTuple):
     handler_id: int | None
     shell: str | None
     clean_exit_after_stop: CleanExit
+    container: str | None
+    executor_options: str | None
 
 
 _DETAILS = Statement(
@@ -101,6 +103,8 @@ _DETAILS = Statement(
         JOB.c.failure_handler_id,
         JOB.c.shell,
         JOB.c.clean_exit_after_stop,
+        JOB.c.container,
+        JOB.c.executor_options,
     ).where(JOB.c.id.in_(ids_param()))
 )
 _RULES = Statement(
@@ -293,6 +297,8 @@ def describe_jobs(tx: Tx, job_ids: Sequence[int]) -> list[ClaimedJob]:
             invocation_script=row.invocation_script,
             executor=row.executor,
             shell=row.shell,
+            container=row.container,
+            executor_options=row.executor_options,
             supports_termination=bool(row.supports_termination),
             clean_exit_after_stop=row.clean_exit_after_stop,
             failure_rules=rules.get(row.handler_id),

@@ -1,8 +1,8 @@
 """Finds the jobs whose inputs have changed since the last initialize.
 
-The inputs of a job are its command and its own shell, its dependencies, its files, and the values of the user data
-that it reads. A hash of each is stored with the job, but only once an input is about to change: a function that
-changes inputs calls `remember_inputs` before. A job without hashes has the same inputs as at the last initialize.
+The inputs of a job are its command, its own shell and container, its dependencies, its files, and the values of the
+user data that it reads. A hash of each is stored with the job, but only once an input is about to change: a function
+that changes inputs calls `remember_inputs` before. A job without hashes has the same inputs as at the last initialize.
 """
 
 import hashlib
@@ -19,6 +19,7 @@ from torc_framework.store.database.sql import Statement, Tx, ids_param, numbers,
 from torc_framework.store.job_state.resets import reset_without_dependents
 from torc_framework.store.records.crud import require_workflow
 from torc_framework.store.records.events import record_user_action
+from torc_framework.store.records.kind import without_nulls
 from torc_framework.store.tables import core as t
 
 _IN: Final = t.JOB.c.id.in_(ids_param())
@@ -38,7 +39,9 @@ _REMEMBERED = Statement(
     .order_by(t.JOB.c.id),
     "workflow",
 )
-_TEXTS = Statement(sa.select(t.JOB.c.id, t.JOB.c.command, t.JOB.c.invocation_script, t.JOB.c.shell).where(_IN))
+_TEXTS = Statement(
+    sa.select(t.JOB.c.id, t.JOB.c.command, t.JOB.c.invocation_script, t.JOB.c.shell, t.JOB.c.container).where(_IN)
+)
 _MEMBERS = Statement(
     sa.select(t.GROUP_MEMBER.c.group_id, t.GROUP_MEMBER.c.job_id).where(t.GROUP_MEMBER.c.group_id.in_(ids_param()))
 )
@@ -81,6 +84,7 @@ _CAUSES: Final = {
     "command": ("command", "command changed"),
     "invocation_script": ("invocation_script", "invocation script changed"),
     "shell": ("shell", "shell changed"),
+    "container": ("container", "container changed"),
     "depends_on": ("dependencies", "the jobs that it waits for changed"),
     "groups": ("dependencies", "the jobs that it waits for changed"),
     "input_files": ("input_files", "the list of its input files changed"),
@@ -165,8 +169,12 @@ def _hashes(tx: Tx, job_ids: Sequence[int]) -> dict[int, _Hashes]:
     if not job_ids:
         return {}
     parts: dict[int, dict[str, Any]] = {
-        job_id: {"command": command, "invocation_script": script, **({} if shell is None else {"shell": shell})}
-        for job_id, command, script, shell in tx.rows_for(_TEXTS, job_ids)
+        job_id: {
+            "command": command,
+            "invocation_script": script,
+            **without_nulls({"shell": shell, "container": container}),
+        }
+        for job_id, command, script, shell, container in tx.rows_for(_TEXTS, job_ids)
     }
     for name, statement in _RELATIONS.items():
         for job_id, other in tx.rows_for(statement, job_ids):

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from torc_framework.models.executor_options import options_text
 from torc_framework.models.records import JobRecord
 from torc_framework.models.statuses import UNBLOCKING, JobStatus
 from torc_framework.store.database.sql import Statement, Tx, ids_param, insertion
@@ -20,7 +21,7 @@ from torc_framework.store.records.crud import differs, get, require_workflow
 from torc_framework.store.records.events import TransactionEvents
 from torc_framework.store.records.kind import ListFilter, RecordKind, RelationTable, Values, without_nulls
 from torc_framework.store.records.references import check_references
-from torc_framework.store.records.requirements import check_shell, default_requirements
+from torc_framework.store.records.requirements import check_executor_options, check_shell, default_requirements
 from torc_framework.store.tables import core as t
 
 MAX_BATCH: Final = 10_000
@@ -72,6 +73,8 @@ COLUMNS: Final = (
     "failure_handler_id",
     "executor",
     "shell",
+    "container",
+    "executor_options",
 )
 """Columns of a job that its creation sets."""
 _DEFAULTS: Final = {
@@ -109,18 +112,26 @@ def create_jobs(tx: Tx, sent: Sequence[Mapping[str, Any]]) -> list[Values]:
     check_references(tx, "jobs", workflow_id, sent)
     for shell in {job.get("shell") for job in sent}:
         check_shell(shell)
+    for job in sent:
+        check_executor_options(job.get("executor_options"))
     default = default_requirements(tx, workflow_id)
     first = tx.new_ids(t.JOB, len(sent))
     jobs = [{**_DEFAULTS, **without_nulls(job), "id": job_id} for job_id, job in enumerate(sent, first)]
     for job in jobs:
         job.setdefault("resource_requirements_id", default)
-    tx.run_each(_INSERT, [tuple(job.get(name) for name in COLUMNS) for job in jobs])
+    tx.run_each(_INSERT, [tuple(_column_value(job, name) for name in COLUMNS) for job in jobs])
     for name, statement in _INSERT_RELATION.items():
         tx.run_each(statement, [(job["id"], other) for job in jobs for other in dict.fromkeys(job.get(name) or ())])
     recount_jobs(tx, [job["id"] for job in jobs if job.get("depends_on_job_ids")])
     shown = set(JOBS.names)
     new = {"status": JobStatus.UNINITIALIZED.label, "attempt_id": 1, "is_interrupted": False}
     return [{k: v for k, v in {**job, **new}.items() if k in shown and v != []} for job in jobs]
+
+
+def _column_value(job: Values, name: str) -> Any:
+    """Return the value of a column for `_INSERT`, whose JSON is text."""
+    value = job.get(name)
+    return options_text(value) if name == "executor_options" and value is not None else value
 
 
 def _refused(job_id: int, status: JobStatus, changed: Sequence[str], wanted: str | None) -> RuleError:
@@ -133,8 +144,8 @@ def _refused(job_id: int, status: JobStatus, changed: Sequence[str], wanted: str
     return RuleError(
         f"Job {job_id} is {status.label}: cannot change {', '.join(changed)}, which needs a job that is uninitialized. "
         "Once initialized, a job takes changes of scheduler_id, resource_requirements_id, failure_handler_id, "
-        "invocation_script, executor, shell, cancel_on_blocking_job_failure, supports_termination and "
-        "clean_exit_after_stop, and once it is over of command."
+        "invocation_script, executor, shell, container, executor_options, cancel_on_blocking_job_failure, "
+        "supports_termination and clean_exit_after_stop, and once it is over of command."
     )
 
 
@@ -152,6 +163,7 @@ def _before_update(tx: Tx, before: Values, changes: Values) -> Values:
     if changed and (status is not JobStatus.UNINITIALIZED or "status" in changed):
         raise _refused(job_id, status, changed, wanted)
     check_shell(given.get("shell"))
+    check_executor_options(given.get("executor_options"))
     remember_inputs(tx, [job_id])
     if "depends_on_job_ids" in changed:
         _set_dependencies(tx, job_id, given["depends_on_job_ids"])

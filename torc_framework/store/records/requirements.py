@@ -1,10 +1,11 @@
-"""Resource requirements: amounts as numbers, the default record, the order of claims; and the check of shells."""
+"""Resource requirements: amounts as numbers, the default record, the order of claims; checks of shells and options."""
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 
+from torc_framework.models.executor_options import options_problem
 from torc_framework.models.records import ResourceRequirementsRecord
 from torc_framework.models.resources import Resources, parse_duration, parse_memory
 from torc_framework.store.database.sql import Tx
@@ -40,6 +41,17 @@ def check_shell(shell: str | None, of: str = "") -> None:
             shell_words(shell)
         except ValueError as error:
             raise RuleError(f"{of}{error}") from None
+
+
+def check_executor_options(options: Any, of: str = "") -> None:
+    """Raise `RuleError` unless a job's options of executors have the form and size that is allowed; None is none.
+
+    Args:
+        options: The options.
+        of: Text before the message.
+    """
+    if options is not None and (problem := options_problem(options)) is not None:
+        raise RuleError(f"{of}{problem}")
 
 
 def parsed_requirements(record: ResourceRequirementsRecord) -> dict[str, int]:

@@ -24,7 +24,7 @@ from torc_framework.store.record_kinds.results import status_number
 from torc_framework.store.records.failure_rules import check_rules
 from torc_framework.store.records.requirements import DEFAULT_REQUIREMENTS, check_sort_method, parsed_requirements
 from torc_framework.store.tables import core as t
-from torc_framework.store.workflows.plan_checks import check_names, check_order, check_shells
+from torc_framework.store.workflows.plan_checks import check_names, check_options, check_order, check_shells
 from torc_framework.store.workflows.plans import PlanIds, store_plan
 
 _UNIQUE: Final = ("files", "user_data", "failure_handlers", "slurm_schedulers")
@@ -171,6 +171,7 @@ def _plan(document: WorkflowDocument, positions: _DocumentPositions, owner: str)
         local_schedulers=document.local_schedulers,
     )
     check_shells(plan)
+    check_options(plan)
     check_order(plan)
     return plan
 
@@ -187,6 +188,8 @@ def _planned(job: JobRecord, positions: _DocumentPositions, place: str) -> Plann
         failure_handler=positions.at("failure_handlers", job.failure_handler_id, f"{place}: failure_handler_id"),
         executor=job.executor,
         shell=job.shell,
+        container=job.container,
+        executor_options=job.executor_options,
         cancel_on_blocking_job_failure=job.cancel_on_blocking_job_failure,
         supports_termination=job.supports_termination,
         clean_exit_after_stop=job.clean_exit_after_stop,

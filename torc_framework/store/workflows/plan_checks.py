@@ -11,7 +11,12 @@ from torc_framework.models.plan import Plan
 from torc_framework.store.errors import RuleError
 from torc_framework.store.job_state.dependency_cycles import nodes_in_or_behind_cycles
 from torc_framework.store.records.failure_rules import check_rules
-from torc_framework.store.records.requirements import DEFAULT_REQUIREMENTS, check_shell, check_sort_method
+from torc_framework.store.records.requirements import (
+    DEFAULT_REQUIREMENTS,
+    check_executor_options,
+    check_shell,
+    check_sort_method,
+)
 
 
 def check_plan(plan: Plan) -> None:
@@ -20,6 +25,7 @@ def check_plan(plan: Plan) -> None:
         raise RuleError("the workflow has no name")
     check_sort_method(plan.workflow.jobs_sort_method)
     check_shells(plan)
+    check_options(plan)
     check_names("job", map(attrgetter("name"), plan.jobs), len(plan.jobs))
     for kind, records in (
         ("file", plan.files),
@@ -40,6 +46,15 @@ def check_shells(plan: Plan) -> None:
     """Raise `RuleError` unless every shell is a program with its options."""
     for shell in {plan.workflow.shell, *map(attrgetter("shell"), plan.jobs)}:
         check_shell(shell)
+
+
+def check_options(plan: Plan) -> None:
+    """Raise `RuleError` unless the options of executors that jobs have are of the form and size that is allowed."""
+    checked: set[int] = set()
+    for job in plan.jobs:
+        if job.executor_options is not None and id(job.executor_options) not in checked:
+            check_executor_options(job.executor_options, f"job {job.name!r}: ")
+            checked.add(id(job.executor_options))
 
 
 def check_names(kind: str, names: Iterable[str], count: int) -> None:

@@ -15,6 +15,7 @@ import msgspec
 import sqlalchemy as sa
 from attrs import frozen
 
+from torc_framework.models.executor_options import options_text
 from torc_framework.models.plan import USER_DATA_REFERENCE, Plan, PlannedAction
 from torc_framework.models.records import FieldAccess, ResourceRequirementsRecord, UserDataRecord, WorkflowRecord
 from torc_framework.models.statuses import JobStatus
@@ -107,6 +108,8 @@ _INSERT_JOBS: Final = insertion(
     "failure_handler_id",
     "executor",
     "shell",
+    "container",
+    "executor_options",
     "blockers",
     "dependencies_resolved",
 )
@@ -256,6 +259,8 @@ def _job_rows(
             None if job.failure_handler is None else handlers + job.failure_handler,
             job.executor,
             job.shell,
+            job.container,
+            None if job.executor_options is None else options_text(job.executor_options),
             waits_for,
             1,
         )

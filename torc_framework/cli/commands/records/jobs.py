@@ -36,6 +36,8 @@ _EXECUTION = (
     record_option("failure_handler_id"),
     record_option("executor"),
     record_option("shell"),
+    record_option("container"),
+    record_option("executor_options"),
 )
 JOBS = RecordCommands(
     record=JobRecord,
