@@ -22,7 +22,7 @@ class Distribution:
         folder: Its folder in the repository; None if it is planned and does not exist.
         offers: Names that it offers, by kind: ``executor``, ``command``, ``failure rule key``, ``option`` (a flag),
             ``ending`` (a class of endings on which its recovery policy decides), ``verdict``, ``batch system``,
-            ``plugin``.
+            ``container`` (an executor that runs containers), ``plugin``.
     """
 
     name: str
@@ -81,7 +81,11 @@ DISTRIBUTIONS: Final = (
     ),
     Distribution("torc-sysexits", "plugins/sysexits", {"plugin": ("sysexits",)}),
     Distribution("torc-ssh", "plugins/ssh", {"plugin": ("ssh",), "executor": ("ssh",), "command": ("remote",)}),
-    Distribution("torc-k8s", "plugins/k8s", {"plugin": ("k8s",), "executor": ("k8s",), "command": ("k8s",)}),
+    Distribution(
+        "torc-k8s",
+        "plugins/k8s",
+        {"plugin": ("k8s",), "executor": ("k8s",), "command": ("k8s",), "container": (ANY,)},
+    ),
     Distribution("torc-tui", None, {"command": ("tui",)}),
 )
 """All distributions of the project, besides the framework itself."""

@@ -70,6 +70,12 @@ def graphs(most: int = 12) -> st.SearchStrategy[tuple[int, list[tuple[int, int]]
     )
 
 
+OPTIONS: st.SearchStrategy[Any] = st.dictionaries(
+    NAMES, st.dictionaries(TEXTS, JSON_VALUES, max_size=3), min_size=1, max_size=2
+)
+"""What a job sets for executors."""
+
+
 def _optional(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.none() | inner
 

@@ -176,7 +176,11 @@ def _connect_parts(
     context, workflow, wakeup = registration.context, registration.workflow, made.wakeup
     attempts = AttemptFactory(context, launchers.shell)
     classifier = EndingClassifier(
-        plugins, attempts, context.workflow_id, use_pending_failed=workflow.use_pending_failed
+        plugins,
+        attempts,
+        context.workflow_id,
+        use_pending_failed=workflow.use_pending_failed,
+        checks_outputs=launchers.checks_outputs,
     )
     workload = Workload(made.pool, launchers, attempts)
     signals, halting = RunnerSignals(wakeup, wanted=settings.handle_signals), threading.Event()

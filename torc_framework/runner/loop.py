@@ -426,7 +426,7 @@ class Runner(RunnerParts):
         self._got_nothing, self._outcome.unfit = False, None
         executor = job.executor or self._settings.executor
         try:
-            self._launchers.require_start(executor)
+            options = self._launchers.options_for(job, executor)
         except ServerUnreachableError:
             self._exchange.release([job.id], now)
             return
@@ -435,7 +435,7 @@ class Runner(RunnerParts):
             self._report_end(item, ExitObservation(executor, launch_error=str(error), ended_at=time.time()), now)
             return
         item = self._workload.add(job, executor)
-        item.following = following or []
+        item.options, item.following = options, following or []
         if self._stopping is None and self._scripts.begin(item):
             self._workload.move(item, JobStage.RECOVERING)
         elif job.is_early:

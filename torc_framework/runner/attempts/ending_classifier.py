@@ -3,6 +3,7 @@
 import json
 import random
 import time
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from attrs import evolve, fields, frozen
@@ -52,12 +53,19 @@ class EndingClassifier:
         attempts: Knows the paths of the attempts' logs.
         workflow_id: The workflow.
         use_pending_failed: Failures that no rule covers wait for a verdict.
+        checks_outputs: Returns whether an executor looks for output files itself, by its name.
     """
 
     def __init__(
-        self, plugins: EndingPlugins, attempts: AttemptFactory, workflow_id: int, *, use_pending_failed: bool
+        self,
+        plugins: EndingPlugins,
+        attempts: AttemptFactory,
+        workflow_id: int,
+        *,
+        use_pending_failed: bool,
+        checks_outputs: Callable[[str], bool] = lambda _executor: False,
     ) -> None:
-        self._plugins, self._attempts = plugins, attempts
+        self._plugins, self._attempts, self._checks_outputs = plugins, attempts, checks_outputs
         self._workflow_id, self._use_pending_failed = workflow_id, use_pending_failed
         self._log_space = LogSpace(attempts.log_folder)
         self.cut_logs = 0
@@ -66,12 +74,14 @@ class EndingClassifier:
     def classify(self, item: HeldJob, seen: ExitObservation) -> ClassifiedEnding:
         """Return the report on an ended attempt.
 
-        Declared output files are checked only after exit code 0: a failed attempt is expected to lack some. Files that
-        the launcher missed count too, and so does the reason for which it stopped the attempt: it ran on another
-        machine.
+        Missing output files count only after exit code 0: a failed attempt is expected to lack some. Files that the
+        launcher missed count too, and so does the reason for which it stopped the attempt: it ran on another machine.
+        Where the executor looks for output files itself, its observation alone counts.
         """
         job = item.job
-        mtimes, missing = self._attempts.modification_times(job) if job.output_files and not seen.lost else ({}, [])
+        looks = bool(job.output_files) and not seen.lost and not self._checks_outputs(item.executor)
+        mtimes, missing = self._attempts.modification_times(job) if looks else ({}, [])
+        are_written = all_outputs_written(job, mtimes, seen.started_at) if looks else seen.outputs_written
         has_limits = job.resources.runtime_s is not None  # else the job has no requirements of its own
         log_disk_full = not seen.lost and seen.launch_error is None and self._log_space.is_full()
         self.cut_logs += log_disk_full
@@ -83,7 +93,7 @@ class EndingClassifier:
             stop_forced=item.stop_forced or seen.stop_forced,
             clean_exit=_clean_exit(item),
             log_disk_full=log_disk_full,
-            outputs_written=is_stopped_clean and all_outputs_written(job, mtimes, seen.started_at),
+            outputs_written=is_stopped_clean and are_written,
             missing_outputs=tuple(dict.fromkeys((*seen.missing_outputs, *missing))) if seen.exit_code == 0 else (),
             memory_limit_bytes=job.resources.memory_bytes if has_limits else None,
             runtime_limit_s=job.resources.runtime_s,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from attrs import Factory, define
 
@@ -35,6 +35,7 @@ class HeldJob:
     Attributes:
         executor: Name of the executor that runs it.
         lane: See `Attempt.lane`; None if no other attempt can start in its place.
+        options: What the job sets for its executor; see `Attempt.options`.
         gpus: Names of the GPUs that it was given.
         started_at: When it began, once that is known.
         stop_reason: Why the runner stops it; None if it does not.
@@ -49,6 +50,7 @@ class HeldJob:
     key: AttemptKey
     stage: JobStage = JobStage.WAITING
     lane: int | None = None
+    options: Any = None
     gpus: tuple[str, ...] = ()
     started_at: float | None = None
     stop_reason: StopReason | None = None
@@ -124,6 +126,9 @@ class AttemptFactory:
             supports_termination=job.supports_termination,
             lane=item.lane or 0,
             memory_limit_bytes=job.resources.memory_bytes if is_limited else None,
+            options=item.options,
+            container=job.container or "",
+            outputs=tuple([file.path for file in job.output_files]) if job.output_files else (),
         )
 
     def modification_times(self, job: ClaimedJob) -> tuple[Mapping[int, float], list[str]]:

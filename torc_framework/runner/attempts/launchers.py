@@ -1,5 +1,6 @@
 """The launchers of one runner. Each is made when a job first needs it."""
 
+import json
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -8,8 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import evolve
 
 from torc_framework.allocations.allocators import ExecutorOptions, make_allocator
-from torc_framework.errors import ExecutorError, LaunchError, TorcError, UserError
-from torc_framework.executors import Allocator, AttemptKey, Launcher, LauncherEvent, RunnerContext
+from torc_framework.errors import ConfigError, ExecutorError, LaunchError, TorcError, UserError
+from torc_framework.executors import (
+    Allocator,
+    AttemptKey,
+    Launcher,
+    LauncherEvent,
+    RunnerContext,
+    container_refusal,
+    runs_containers,
+)
+from torc_framework.models.exchange import ClaimedJob
 from torc_framework.runner.attempts.guarded_calls import guarded_call, with_guarded_calls
 from torc_framework.system.shells import NO_BASH_WARNING, lacks_default_shell
 
@@ -80,15 +90,32 @@ class Launchers:
                 raise
         return self.by_name[name]
 
-    def require_start(self, name: str) -> None:
-        """Check that the executor of that name can start attempts here.
+    def options_for(self, job: ClaimedJob, name: str) -> Any:
+        """Return a job's options for the executor of that name, after a check that it can start the job here.
+
+        Returns:
+            An instance of `Executor.JobOptions`; None if the executor has no such class.
 
         Raises:
-            TorcError: it is not known, cannot work here, or has sites of its own, none of which the runner serves.
+            TorcError: the executor is not known, cannot work here, has sites of its own, none of which the runner
+                serves, runs no containers although the job names one, or refuses the job's options.
         """
-        self.get(name)
+        launcher = self.get(name)
         if (error := self._only_adopts.get(name)) is not None:
             raise error
+        if job.container and not launcher.capabilities.runs_containers:
+            others = [each for each, kind in self._plugins.executors().items() if runs_containers(kind)]
+            raise LaunchError(container_refusal(f"job {job.name!r}", name, others))
+        options = json.loads(job.executor_options).get(name) if job.executor_options else None
+        try:
+            return launcher.make_job_options(options)
+        except ConfigError as refusal:
+            raise ConfigError(f"executor_options of {name!r} in job {job.name!r}: {refusal}") from refusal
+
+    def checks_outputs(self, name: str) -> bool:
+        """Return whether an executor looks for output files itself, so that the runner does not."""
+        launcher = self.by_name.get(name)
+        return launcher is not None and launcher.capabilities.checks_outputs
 
     def shell(self, name: str) -> str:
         """Return the shell of jobs that name none: that of the workflow, else the option ``shell`` of the launcher."""
