@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from torc_framework.api import TorcError
+from torc_framework.api import ServerUnreachableError, TorcError
 
 MESSAGE_LIMIT: Final = 2_000
 """Most characters of a message of the cluster that a sentence repeats."""
@@ -39,6 +39,8 @@ class ClusterUnreachable(ClusterError):  # noqa: N818 - a name of the state, as 
 
     The same request may succeed later without a change to it. Whether the cluster has received it is not known.
     """
+
+    exit_status = ServerUnreachableError.exit_status
 
 
 class NotStarted(ClusterError):  # noqa: N818 - a state of the container, not an error of the program

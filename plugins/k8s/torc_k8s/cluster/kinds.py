@@ -45,6 +45,7 @@ KINDS: Final = {
         ResourceKind("resourcequotas"),
         ResourceKind("secrets"),
         ResourceKind("selfsubjectaccessreviews", group="authorization.k8s.io", in_namespace=False),
+        ResourceKind("selfsubjectreviews", group="authentication.k8s.io", in_namespace=False),
         ResourceKind("serviceaccounts"),
         ResourceKind("services"),
         ResourceKind("deployments", group="apps"),

@@ -1,7 +1,13 @@
 """The commands ``torc k8s``."""
 
-import typer
+from torc_framework.api.commands import CommandGroup
+from torc_k8s.commands import check
 
-app = typer.Typer(
-    no_args_is_help=True, help="Kubernetes: check the cluster, start pods that run jobs, remove what is left."
+app = CommandGroup(
+    """Kubernetes: check the cluster, start pods that run jobs, remove what is left.
+
+    Examples:
+        torc k8s check
+    """
 )
+check.register(app)
