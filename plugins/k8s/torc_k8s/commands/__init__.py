@@ -1,4 +1,4 @@
-"""The commands ``torc k8s``."""
+"""Kubernetes: check the cluster, start pods that run jobs, remove what is left."""
 
 from torc_framework.api.commands import CommandGroup
 from torc_k8s.commands import check

@@ -47,7 +47,7 @@ def check(
     Examples:
         torc k8s check
         torc k8s check --context staging --namespace jobs
-        torc -f json k8s check
+        torc k8s check -f json
     """
     session = session_of(ctx)
     options = executor_options(session, session.plugins(skip_untrusted=True), "k8s").get("k8s", {})
