@@ -18,6 +18,7 @@ from torc_framework.errors import (
     ServerUnreachableError,
     TorcError,
     UserError,
+    suggestion,
 )
 from torc_framework.executors import (
     ALLOCATION_VARIABLE,
@@ -114,6 +115,7 @@ if TYPE_CHECKING:
         WorkflowStatusRecord,
     )
     from torc_framework.models.time_limits import parse_time_limit
+    from torc_framework.spec.yaml_file import YamlFile, read_yaml_file
     from torc_framework.text.redaction import is_secret_name, redact, secret_values
 
 _LAZY_MODULES: Final = {
@@ -129,6 +131,7 @@ _LAZY_MODULES: Final = {
     "osmo_class_of_code": "exits.osmo_codes",
     "log_error_patterns": "models.log_errors",
     "parse_time_limit": "models.time_limits",
+    **dict.fromkeys(("YamlFile", "read_yaml_file"), "spec.yaml_file"),
     **dict.fromkeys(("parse_end_reason", "parse_exit", "render_end_reason", "render_exit"), "exits.code_signal"),
 }
 """Modules of names that are imported when they are first used; all other such names are records."""
@@ -218,6 +221,7 @@ __all__ = [
     "WorkflowActionRecord",
     "WorkflowRecord",
     "WorkflowStatusRecord",
+    "YamlFile",
     "answer_case",
     "class_of_word",
     "classify_exit",
@@ -243,6 +247,7 @@ __all__ = [
     "parse_exit",
     "parse_memory",
     "parse_time_limit",
+    "read_yaml_file",
     "redact",
     "render_end_reason",
     "render_exit",
@@ -253,6 +258,7 @@ __all__ = [
     "signal_name",
     "size_text",
     "start_process_with_retry",
+    "suggestion",
     "user_folder",
     "user_name",
 ]

@@ -1,1 +1,1 @@
-"""Pods as values: options, specifications, and what a pod's status says about an attempt."""
+"""Pods of attempts: what they are asked to be, and what their status says."""

@@ -1,0 +1,270 @@
+"""What a pod's status proves about the end of its attempt.
+
+Sources: Kubernetes documentation, "Pod Lifecycle", "Disruptions", "Node-pressure Eviction" and "Determine the Reason
+for Pod Failure"; the statuses in ``plugins/k8s/tests/statuses``, which a real cluster gave.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from attrs import evolve, frozen
+
+from torc_framework.api import ExitClass, ExitObservation, StopReason, class_of_word, duration_text
+from torc_k8s.pods.facts import ContainerFacts, PodEvent, PodFacts
+from torc_k8s.pods.waiting import WaitingReason
+
+EXECUTOR: Final = "k8s"
+DELETED: Final = "Deleted"
+"""State of an attempt whose pod was deleted by another than torc, where Kubernetes gives no reason."""
+NODE_LOST: Final = "NodeLost"
+"""State of an attempt whose node no longer reports; Kubernetes' own word for it."""
+SAYS_NO_MORE: Final = frozenset({"Completed", "Error"})
+"""Reasons of an ended container that add nothing to its exit code."""
+_NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun"})
+"""Reasons of an ended container whose program never ran; its exit code is the runtime's."""
+_NOT_SEEN: Final = frozenset({"ContainerStatusUnknown"})
+"""Reasons of an ended container whose exit code the kubelet made up: it did not see the end."""
+_OF_DELETIONS: Final = frozenset({"Preempted", "TaintManagerEviction"})
+"""Events that tell why a pod was deleted; Kubernetes before 1.26 has no condition that does."""
+_SIGNAL_BASE: Final = 128
+_MAX_LISTED: Final = 20
+_SHORT: Final = 200
+
+
+@frozen
+class _State:
+    """What the cluster says about an end: its word, and its words."""
+
+    word: str | None = None
+    words: str = ""
+
+
+def ended(facts: PodFacts) -> bool:
+    """Return whether the job of a pod is over, which the container of the job determines, not the phase.
+
+    A sidecar may still run then. A pod that is deleted before it has a node never starts.
+    """
+    if facts.main is not None and facts.main.state == "terminated":
+        return True
+    return facts.is_over or (facts.was_asked_to_end and not facts.node)
+
+
+def observe(
+    facts: PodFacts, now: float, *, stopped: bool = False, events: Iterable[PodEvent] = (), gone: bool = False
+) -> ExitObservation:
+    """Return the observation of the end of a pod.
+
+    Args:
+        facts: The pod at its end, or as it was last seen.
+        now: The present time, seconds since the epoch; the end, if the pod does not tell it.
+        stopped: Torc asked for the pod's deletion.
+        events: Events about the pod. They are needed only if another than torc has asked for its deletion.
+        gone: The pod no longer exists, and its end was not seen.
+    """
+    state = _state(facts, tuple(events), stopped=stopped, gone=gone)
+    main, end = facts.main, facts.end
+    code, number = _code_and_signal(facts)
+    started = end.started_at if end is not None else _started(main)
+    finished = end.ended_at if end is not None else (main.finished_at if main is not None else None)
+    seen = ExitObservation(
+        EXECUTOR,
+        exit_code=code,
+        signal=number,
+        started_at=started,
+        ended_at=finished or now,
+        launch_error=_launch_error(facts, state),
+        scheduler_state=state.word,
+        scheduler_reason=state.words or None,
+        raw=_raw(facts, stopped=stopped, gone=gone),
+    )
+    if end is None:
+        return seen
+    return evolve(
+        seen,
+        core_dumped=end.core_dumped,
+        duration_s=end.duration_s,
+        stop_reason=StopReason.RUNTIME_LIMIT if end.limit_reached else None,
+        stop_forced=end.limit_forced,
+        outputs_written=end.outputs_written,
+        missing_outputs=end.missing_outputs,
+        peak_memory_bytes=end.peak_memory_bytes,
+        cpu_time_s=end.cpu_time_s,
+        oom_kills=end.oom_kills,
+    )
+
+
+def observe_lost(facts: PodFacts, now: float, silent_s: float) -> ExitObservation:
+    """Return the observation of an attempt whose node does not report any more.
+
+    Args:
+        facts: The pod as it was last seen.
+        now: The present time, seconds since the epoch.
+        silent_s: How long the node has not reported.
+    """
+    words = f"node {facts.node or '?'} has not reported for {duration_text(silent_s)}"
+    return ExitObservation(
+        EXECUTOR,
+        started_at=_started(facts.main),
+        ended_at=now,
+        scheduler_state=NODE_LOST,
+        scheduler_reason=words,
+        raw=_raw(facts, stopped=False, gone=False),
+    )
+
+
+def observe_not_started(facts: PodFacts, why: WaitingReason, now: float, waited_s: float) -> ExitObservation:
+    """Return the observation of an attempt that torc ended because its pod did not start.
+
+    Args:
+        facts: The pod as it was last seen.
+        why: What it waits for.
+        now: The present time, seconds since the epoch.
+        waited_s: How long it has waited.
+    """
+    is_image = class_of_word(why.reason) is ExitClass.IMAGE_PULL
+    return ExitObservation(
+        EXECUTOR,
+        ended_at=now,
+        launch_error=None if is_image else f"its pod did not start within {duration_text(waited_s)}: {why.text}",
+        scheduler_state=why.reason,
+        scheduler_reason=why.message or None,
+        raw={**_raw(facts, stopped=True, gone=False), "waited_s": round(waited_s, 1)},
+    )
+
+
+# --- the cluster's words ----------------------------------------------------------------------------
+
+
+def _state(facts: PodFacts, events: tuple[PodEvent, ...], *, stopped: bool, gone: bool) -> _State:
+    """Return the strongest evidence of the cluster: a disruption, the pod's reason, the container's, a deletion."""
+    main = facts.main
+    disruption = facts.true_condition("DisruptionTarget")
+    is_disturbed = (disruption is not None or facts.was_asked_to_end or gone) and not _finished_by_itself(facts)
+    if disruption is not None and is_disturbed:
+        return _State(disruption.reason or "DisruptionTarget", _line(disruption.message))
+    if facts.reason:
+        return _State(facts.reason, _line(facts.message))
+    if main is not None and main.state == "terminated" and main.reason and main.reason not in SAYS_NO_MORE:
+        return _State(main.reason, "" if facts.end is not None else main.first_line)
+    if is_disturbed and not stopped:
+        told = next((event for event in events if event.reason in _OF_DELETIONS), None)
+        return (
+            _State(told.reason, _line(told.message)) if told else _State(DELETED, "another than torc deleted the pod")
+        )
+    return _State()
+
+
+def _finished_by_itself(facts: PodFacts) -> bool:
+    """Return whether the job ended before the cluster or a person asked its pod to end, or did all its work.
+
+    Both times have the resolution of a second, by the clocks of the node and of the API server.
+    """
+    main, end = facts.main, facts.end
+    if main is None or main.state != "terminated" or main.finished_at is None:
+        return False
+    disruption = facts.true_condition("DisruptionTarget")
+    asked = [
+        at for at in (facts.deletion_asked_at, disruption.at if disruption is not None else None) if at is not None
+    ]
+    if asked and main.finished_at < min(asked):
+        return True
+    return end is not None and end.exit_code == 0 and (not end.was_terminated or end.outputs_written)
+
+
+def _launch_error(facts: PodFacts, state: _State) -> str | None:
+    """Return why the job never began; None if it began, or if the cluster's word already tells why it did not."""
+    main = facts.main
+    if facts.end is not None or (main is not None and main.state == "running"):
+        return None
+    if main is not None and main.state == "terminated":
+        if main.reason not in _NOT_STARTED:
+            return None
+        hint = " (the image needs a /bin/sh)" if "/bin/sh" in main.message else ""
+        return f"{main.reason}: {main.first_line}{hint}"
+    if state.word is not None:
+        return None
+    failed = next((each for each in facts.others if each.is_init and (each.exit_code or each.signal)), None)
+    if failed is not None:
+        said = failed.first_line or failed.reason
+        return f"init container {failed.name} ended with exit code {failed.exit_code}" + (f": {said}" if said else "")
+    return "its container never started" if facts.is_over else None
+
+
+def _code_and_signal(facts: PodFacts) -> tuple[int | None, int | None]:
+    """Return the exit code or the signal that ended the job; None for both if they are unknown.
+
+    The program in the container reports them exactly. Where it left no report at all, it was itself ended by a signal,
+    which Kubernetes shows as 128 + n.
+    """
+    end, main = facts.end, facts.main
+    if end is not None:
+        return end.exit_code, end.signal
+    if main is None or main.state != "terminated" or main.reason in _NOT_STARTED | _NOT_SEEN:
+        return None, None
+    if main.signal:
+        return None, main.signal
+    code = main.exit_code
+    if code is not None and not main.message and _SIGNAL_BASE < code <= _SIGNAL_BASE + 64:
+        return None, code - _SIGNAL_BASE
+    return code, None
+
+
+def _started(main: ContainerFacts | None) -> float | None:
+    return main.started_at if main is not None and main.reason not in _NOT_STARTED else None
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+# --- everything else that was seen ------------------------------------------------------------------
+
+
+def _raw(facts: PodFacts, *, stopped: bool, gone: bool) -> dict[str, Any]:
+    """Return everything else that was seen, with bounded sizes."""
+    main = facts.main
+    found: dict[str, Any] = {
+        "pod": facts.name,
+        "namespace": facts.namespace,
+        "uid": facts.uid,
+        "node": facts.node,
+        "image": main.image if main is not None else "",
+        "image_id": main.image_id if main is not None else "",
+        "phase": facts.phase,
+        "pod_reason": facts.reason,
+        "containers": [_container_raw(each) for each in ((main,) if main is not None else ()) + facts.others][
+            :_MAX_LISTED
+        ],
+        "disruption": _disruption_raw(facts),
+        "deletion": _deletion_raw(facts, stopped=stopped),
+        "gone": gone,
+    }
+    return {name: value for name, value in found.items() if value not in ("", None, [], False)}
+
+
+def _container_raw(container: ContainerFacts) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": container.name,
+        "init": container.is_init,
+        "state": container.state,
+        "reason": container.reason,
+        "exit_code": container.exit_code,
+        "signal": container.signal,
+        "started_at": container.started_at,
+        "finished_at": container.finished_at,
+        "restarts": container.restarts,
+        "message": container.message[:_SHORT],
+    }
+    return {name: value for name, value in found.items() if value not in ("", None, False) or name == "exit_code"}
+
+
+def _disruption_raw(facts: PodFacts) -> Mapping[str, Any] | None:
+    found = facts.true_condition("DisruptionTarget")
+    return None if found is None else {"reason": found.reason, "message": found.message[:_SHORT], "at": found.at}
+
+
+def _deletion_raw(facts: PodFacts, *, stopped: bool) -> Mapping[str, Any] | None:
+    if not facts.was_asked_to_end:
+        return None
+    by = "torc" if stopped else "another"
+    return {"by": by, "asked_at": facts.deletion_asked_at, "grace_s": facts.deletion_grace_s}

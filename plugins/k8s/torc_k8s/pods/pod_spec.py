@@ -1,0 +1,219 @@
+"""The Pod of an attempt, as it is sent to the cluster.
+
+Sources: Kubernetes API reference, "Pod"; Kubernetes documentation, "Owners and Dependents" and "Finalizers".
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from attrs import field, frozen
+
+from torc_framework.api import Attempt, LaunchError, Resources, size_text
+from torc_k8s.container.stand_in import MOUNTS, VOLUMES, ContainerJob, escape, program_arguments
+from torc_k8s.pods.merge import merge
+from torc_k8s.pods.names import FINALIZER, JOB_NAME, MAIN, STDERR, STDOUT, pod_labels, pod_name
+from torc_k8s.pods.pod_options import PodOptions, Volume
+from torc_k8s.pods.quantities import bytes_quantity, size_quantity
+from torc_k8s.pods.template import OWN_VOLUMES, PodTemplate
+
+MAX_POD_BYTES: Final = 1536 * 1024 - 64 * 1024
+"""The store of Kubernetes refuses objects above 1.5 MiB; the status of the pod needs some of it."""
+MAX_VARIABLE_BYTES: Final = 128 * 1024 - 1
+"""Linux starts no program with a longer argument or variable (``MAX_ARG_STRLEN``)."""
+NO_MEMORY_BYTES: Final = 1024**2
+"""A job that requests this much memory or less has not stated any: it is the default of resource requirements."""
+_OF_OTHER_MACHINES: Final = frozenset({"CUDA_VISIBLE_DEVICES"})
+"""Variables that the runner sets for processes of its own machine: in a pod the device plugin chooses the GPUs."""
+_DEFAULTS: Final[Mapping[str, Any]] = {"spec": {"enableServiceLinks": False, "automountServiceAccountToken": False}}
+
+
+@frozen(kw_only=True)
+class PodPlan:
+    """Everything that determines the pod of an attempt.
+
+    Attributes:
+        scope: Identifies the runner; part of the pod's name.
+        workflow_id: The workflow.
+        namespace: Namespace of the pod.
+        attempt: The attempt.
+        options: What the run's options say about pods (`K8sOptions.pod_options`).
+        template: The Pod into which this one is merged; None if there is none.
+        owner: Owner reference of the object that removes what is left of the runner; None if there is none.
+        secret: Name of the Secret whose keys become variables of the job; empty if there is none.
+        secret_names: Names of variables that are in this Secret; they are left out of the pod.
+        environment: Further variables, such as those of a group's member.
+        command: Command instead of that of the attempt, for a member of a group; None is the attempt's.
+        limit_s: Run time after which the container ends the job; None is no limit.
+        headroom_s: Seconds from SIGTERM to SIGKILL at the limit.
+        log_wait_s: Longest time that the container waits at its end until its output has been read.
+        waits_for_go: The command begins when the launcher writes the addresses of all members.
+        member: Rank within the attempt's group.
+        retry: How often this member was started again within the attempt.
+    """
+
+    scope: str
+    workflow_id: int
+    namespace: str
+    attempt: Attempt
+    options: PodOptions = field(factory=PodOptions)
+    template: PodTemplate | None = None
+    owner: Mapping[str, Any] | None = None
+    secret: str = ""
+    secret_names: frozenset[str] = frozenset()
+    environment: Mapping[str, str] = field(factory=dict)
+    command: str | None = None
+    limit_s: float | None = None
+    headroom_s: float = 30.0
+    log_wait_s: float = 60.0
+    waits_for_go: bool = False
+    member: int = 0
+    retry: int = 0
+
+
+def options_of(attempt: Attempt, run: PodOptions) -> PodOptions:
+    """Return the options of an attempt's pod: those of the job, its short form ``container``, then those of the run."""
+    named = PodOptions(image=attempt.container or None)
+    own = attempt.options if isinstance(attempt.options, PodOptions) else PodOptions()
+    return own.over(named.over(run))
+
+
+def build_pod(plan: PodPlan) -> dict[str, Any]:
+    """Return the Pod of an attempt as JSON values; the same plan gives the same pod.
+
+    Raises:
+        LaunchError: the job names no image, or the pod is too large for Kubernetes.
+    """
+    options = options_of(plan.attempt, plan.options)
+    ours = {"metadata": _metadata(plan, options), "spec": _spec(plan, options)}
+    pod = merge(_DEFAULTS, merge(plan.template.pod, ours) if plan.template is not None else ours)
+    main = pod["spec"]["containers"][0]
+    if not main.get("image"):
+        raise LaunchError(
+            "the job names no container image: give 'container: IMAGE' of the job, --image of the run, or image in "
+            "section [executor.k8s] of the configuration"
+        )
+    _check_sizes(pod, main)
+    return {"apiVersion": "v1", "kind": "Pod", **pod}
+
+
+def _metadata(plan: PodPlan, options: PodOptions) -> dict[str, Any]:
+    attempt = plan.attempt
+    labels = pod_labels(plan.scope, plan.workflow_id, attempt.key, plan.member, plan.retry)
+    annotations = {JOB_NAME: attempt.job_name, STDOUT: attempt.stdout_path, STDERR: attempt.stderr_path}
+    found: dict[str, Any] = {
+        "name": pod_name(plan.scope, attempt.key, plan.member, plan.retry),
+        "namespace": plan.namespace,
+        "labels": {**(options.labels or {}), **labels},
+        "annotations": {**(options.annotations or {}), **annotations},
+        "finalizers": [FINALIZER],
+    }
+    return found | ({"ownerReferences": [dict(plan.owner)]} if plan.owner is not None else {})
+
+
+def _spec(plan: PodPlan, options: PodOptions) -> dict[str, Any]:
+    volumes = dict(_volumes(options))
+    found: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "containers": [_container(plan, options, volumes)],
+        "volumes": [
+            *VOLUMES,
+            *({"name": name, **volume.source()} for name, volume in volumes.items()),
+            *_shared_memory(options),
+        ],
+        "terminationGracePeriodSeconds": options.grace_s,
+        "serviceAccountName": options.service_account,
+        "automountServiceAccountToken": True if options.service_account else None,
+        "priorityClassName": options.priority_class,
+        "nodeSelector": options.node_selector or None,
+        "affinity": options.affinity or None,
+        "tolerations": [each.as_dict() for each in options.tolerations or ()],
+        "imagePullSecrets": [{"name": name} for name in options.pull_secrets or ()],
+    }
+    return {name: value for name, value in found.items() if value not in (None, [])}
+
+
+def _container(plan: PodPlan, options: PodOptions, volumes: Mapping[str, Volume]) -> dict[str, Any]:
+    attempt = plan.attempt
+    job = ContainerJob(
+        command=attempt.command if plan.command is None else plan.command,
+        shell=attempt.shell,
+        working_dir=options.working_dir or "",
+        outputs=attempt.outputs,
+        limit_s=plan.limit_s,
+        headroom_s=plan.headroom_s,
+        log_wait_s=plan.log_wait_s,
+        waits_for_go=plan.waits_for_go,
+    )
+    mounts = [*MOUNTS, *(volume.mounted(name) for name, volume in volumes.items())]
+    found: dict[str, Any] = {
+        "name": MAIN,
+        "image": options.image,
+        "imagePullPolicy": options.pull_policy,
+        "command": program_arguments(job),
+        "env": list(_environment(plan, options)),
+        "envFrom": [{"secretRef": {"name": plan.secret}}] if plan.secret else None,
+        "resources": _resources(attempt.resources, options) or None,
+        "volumeMounts": [*mounts, *({"name": SHM, "mountPath": "/dev/shm"} for _ in _shared_memory(options))],
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _environment(plan: PodPlan, options: PodOptions) -> Iterator[dict[str, Any]]:
+    """Yield the variables: those of torc, then those of the options. `escape` keeps their values as they are."""
+    left_out = plan.secret_names | _OF_OTHER_MACHINES
+    given = {name: text for name, text in plan.attempt.environment.items() if name not in left_out}
+    for name, text in {**given, **(options.env or {}), **plan.environment}.items():
+        yield {"name": name, "value": escape(text)}
+    for name, reference in (options.env_from_secrets or {}).items():
+        secret, _, key = reference.partition("/")
+        yield {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
+
+
+def _resources(resources: Resources, options: PodOptions) -> dict[str, Any]:
+    """Return requests and limits. A job without resource requirements, which have a run time, requests nothing."""
+    requests: dict[str, str] = {}
+    limits: dict[str, str] = {}
+    if resources.runtime_s is not None:
+        requests["cpu"] = str(resources.num_cpus)
+        if options.cpu_limit != "none":
+            limits["cpu"] = requests["cpu"]
+        if resources.memory_bytes > NO_MEMORY_BYTES:
+            requests["memory"] = limits["memory"] = bytes_quantity(resources.memory_bytes)
+        if resources.num_gpus:
+            limits[options.gpu_resource or GPU] = str(resources.num_gpus)
+    if options.ephemeral_storage:
+        limits["ephemeral-storage"] = size_quantity(options.ephemeral_storage)
+        requests["ephemeral-storage"] = limits["ephemeral-storage"]
+    return {name: value for name, value in (("requests", requests), ("limits", limits)) if value}
+
+
+GPU: Final = "nvidia.com/gpu"
+SHM: Final = OWN_VOLUMES + "shm"
+
+
+def _volumes(options: PodOptions) -> Iterator[tuple[str, Volume]]:
+    for place, volume in enumerate(options.volumes or ()):
+        yield f"{OWN_VOLUMES}volume-{place}", volume
+
+
+def _shared_memory(options: PodOptions) -> list[dict[str, Any]]:
+    if not options.shm_size:
+        return []
+    return [{"name": SHM, "emptyDir": {"medium": "Memory", "sizeLimit": size_quantity(options.shm_size)}}]
+
+
+def _check_sizes(pod: Mapping[str, Any], main: Mapping[str, Any]) -> None:
+    for variable in main.get("env", ()):
+        size = len(variable["name"].encode()) + len(str(variable.get("value", "")).encode(errors="surrogateescape")) + 1
+        if size > MAX_VARIABLE_BYTES:
+            raise LaunchError(
+                f"the variable {variable['name']} has {size_text(size)}, and Linux starts no program with one above "
+                f"{size_text(MAX_VARIABLE_BYTES)}: pass the value in a file"
+            )
+    size = len(json.dumps(pod, ensure_ascii=False).encode(errors="surrogateescape"))
+    if size > MAX_POD_BYTES:
+        raise LaunchError(
+            f"the pod has {size_text(size)}, and Kubernetes stores at most {size_text(MAX_POD_BYTES)}: put the command "
+            "into a script on a volume or in the image"
+        )
