@@ -12,6 +12,7 @@ import re
 import shutil
 import ssl
 import subprocess
+import tempfile
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -121,8 +122,11 @@ class Namespace:
         self.write_kubeconfig(self.token())
 
     @contextmanager
-    def seeing_nodes(self) -> Iterator[None]:
+    def seeing_nodes(self, *, granted: bool = True) -> Iterator[None]:
         """Let the account see the nodes, by the optional role of the manifests."""
+        if not granted:
+            yield
+            return
         path, name = "/apis/rbac.authorization.k8s.io/v1", f"nodes-{self.name}"
         subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": self.name}
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
@@ -267,6 +271,30 @@ class PodTorc:
 def rules(role: str) -> list[Document]:
     """Return the rules of a role of the manifests."""
     return list(yaml.safe_load((MANIFESTS / role).read_text(encoding="utf-8"))["rules"])
+
+
+def by_pods(image: str = "", *options: str | int) -> list[str | int]:
+    """Return the words that follow ``torc run SPEC``.
+
+    Args:
+        image: Image of the jobs that name none.
+        options: Further words.
+    """
+    return ["--executor", "k8s", *(("--image", image) if image else ()), *options]
+
+
+@cache
+def bare_image() -> str:
+    """Load an image that has no shell, only a program ``/busybox``; return its name."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(cache_folder() / "root" / "bin" / "busybox", folder)
+        script("image", "bare", folder)
+    return "localhost/bare:1"
+
+
+def cache_folder() -> Path:
+    """Return the folder of what was built and unpacked."""
+    return Path(os.environ.get("K8S_CACHE", "/var/tmp/k8s-lab"))
 
 
 def script(*arguments: str, timeout: float = 600) -> str:

@@ -198,6 +198,7 @@ END
         export HOME=$CACHE/home GOCACHE=$CACHE/gocache GOPROXY=off GOFLAGS='' CGO_ENABLED=0
         export KUBE_GIT_VERSION_FILE=$CACHE/version KUBE_STATIC_OVERRIDES=kubelet
         mkdir -p "$HOME"
+        export GOGCFLAGS=-dwarf=false GOLDFLAGS='-s -w'   # no debugger will be used on them
         nice -n 10 make WHAT="$(printf 'cmd/%s ' $SERVERS)" >"$CACHE/build.log" 2>&1
     ) || { tail -20 "$CACHE/build.log" >&2; die "the build failed"; }
     for program in $SERVERS; do

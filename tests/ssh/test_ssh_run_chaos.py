@@ -3,8 +3,9 @@
 import signal
 
 import pytest
+from run_results import all_results, ended_jobs
 from ssh_hosts import ClientTorc
-from ssh_runs import ALL, QUICK, all_results, by_ssh, ended_jobs, marks
+from ssh_runs import ALL, QUICK, by_ssh, marks
 from waiting import eventually, let_pass
 
 pytestmark = [pytest.mark.e2e, pytest.mark.crash, pytest.mark.slow]

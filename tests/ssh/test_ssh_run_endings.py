@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from run_results import EndedJob, ended_jobs
 from ssh_hosts import ClientTorc
-from ssh_runs import ALL, MARK, EndedJob, by_ssh, ended_jobs, home_of, marks
+from ssh_runs import ALL, MARK, by_ssh, home_of, marks
 from waiting import eventually
 
 pytestmark = pytest.mark.e2e

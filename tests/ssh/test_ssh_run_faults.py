@@ -4,8 +4,9 @@ import signal
 from typing import Any
 
 import pytest
+from run_results import all_results, ended_jobs
 from ssh_hosts import ClientTorc, SshHosts
-from ssh_runs import ALL, MARK, QUICK, all_results, by_ssh, ended_jobs, home_of, marks
+from ssh_runs import ALL, MARK, QUICK, by_ssh, home_of, marks
 from waiting import eventually, let_pass
 
 pytestmark = [pytest.mark.e2e, pytest.mark.crash]
