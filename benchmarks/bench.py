@@ -91,6 +91,28 @@ def wall(command: list[Any], cwd: Path, env: dict[str, str] | None = None) -> fl
     return time.perf_counter() - begin
 
 
+def run_torc(base: Path, spec: Path, *options: str) -> tuple[float, float]:
+    """Run a spec on a new server; return the wall time of ``torc run`` with these options, and of its jobs alone."""
+    folder = Path(tempfile.mkdtemp(dir=base))
+    with server(folder) as at:
+        env = os.environ | {"TORC_API_URL": at.url, "HOME": str(folder)}
+        create = [TORC, "-f", "json", "workflows", "create", spec]
+        made = subprocess.run(create, cwd=folder, env=env, check=True, capture_output=True, text=True)
+        workflow = str(json.loads(made.stdout)["id"])
+        whole = wall([TORC, "-f", "json", "run", workflow, *options], folder, env)
+        executing = executing_s(workflow, folder, env)
+    shutil.rmtree(folder)
+    return whole, executing
+
+
+def executing_s(workflow: str, folder: Path, env: dict[str, str]) -> float:
+    """Seconds from the first start to the last end, from the results."""
+    listing = [TORC, "-f", "json", "results", "list", workflow, "--limit", "10000"]
+    answer = subprocess.run(listing, cwd=folder, env=env, check=True, capture_output=True, text=True)
+    seen = [result["observation"] for result in json.loads(answer.stdout)["results"]]
+    return max(o["ended_at"] for o in seen) - min(o["started_at"] for o in seen)
+
+
 class Bench:
     """The yardsticks and rows, in one throw-away folder."""
 
@@ -116,29 +138,13 @@ class Bench:
         rows.sort(key=lambda row: row.yardstick / (row.executing or row.whole))
         return rows[len(rows) // 2]
 
-    def run_torc(self, spec: Path, slots: int) -> tuple[float, float]:
-        """Run a spec on a new server; return the wall time of ``torc run`` and of its jobs alone."""
-        folder = Path(tempfile.mkdtemp(dir=self.folder))
-        with server(folder) as at:
-            env = os.environ | {"TORC_API_URL": at.url, "HOME": str(folder)}
-            create = [TORC, "-f", "json", "workflows", "create", spec]
-            made = subprocess.run(create, cwd=folder, env=env, check=True, capture_output=True, text=True)
-            workflow = str(json.loads(made.stdout)["id"])
-            whole = wall([TORC, "-f", "json", "run", workflow, "--max-parallel-jobs", str(slots)], folder, env)
-            executing = self.executing_s(workflow, folder, env)
-        shutil.rmtree(folder)
-        return whole, executing
-
-    def executing_s(self, workflow: str, folder: Path, env: dict[str, str]) -> float:
-        """Seconds from the first start to the last end, from the results."""
-        listing = [TORC, "-f", "json", "results", "list", workflow, "--limit", "10000"]
-        answer = subprocess.run(listing, cwd=folder, env=env, check=True, capture_output=True, text=True)
-        seen = [result["observation"] for result in json.loads(answer.stdout)["results"]]
-        return max(o["ended_at"] for o in seen) - min(o["started_at"] for o in seen)
-
     def jobs(self, name: str, spec: Path, count: int, slots: int, command: str = "true") -> Row:
         """A row of jobs against the C yardstick."""
-        return self.against(lambda: self.raw_s(count, slots, command), lambda: self.run_torc(spec, slots), name)
+        return self.against(
+            lambda: self.raw_s(count, slots, command),
+            lambda: run_torc(self.folder, spec, "--max-parallel-jobs", str(slots)),
+            name,
+        )
 
     def parallel(self, count: int, slots: int) -> Row:
         """GNU parallel with a job log on the same commands."""

@@ -226,7 +226,8 @@ def test_a_job_that_is_preempted(quiet_torc: PodTorc) -> None:
     """A pod of higher priority takes its place: the job ends as preempted, waits, runs again, and uses no retry."""
     namespace = quiet_torc.namespace
     requirements = [{"name": "large", "num_cpus": 1, "memory": "50m", "runtime": "PT30M"}]
-    job = {"name": "a", "command": f"{ONCE}{FIRST_TIME}exec sleep 1000; true", "resource_requirements": "large"}
+    command = f"{ONCE}{FIRST_TIME}exec sleep 1000; true"
+    job: Document = {"name": "a", "command": command, "resource_requirements": "large"}
     with priority_classes(namespace, 100, 1000) as (low, high):
         job |= {"executor_options": {"k8s": {"priority_class": low}}}
         quiet_torc.write("w.yaml", {"name": "w", "jobs": [job], "resource_requirements": requirements})
