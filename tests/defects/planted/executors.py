@@ -15,6 +15,7 @@ from doc_pages import executor_of_the_docs
 from torc_framework.api import (
     AttemptEnded,
     AttemptStarted,
+    AttemptWaiting,
     Capabilities,
     ExitObservation,
     Launcher,
@@ -715,3 +716,48 @@ class TestNothingEnds(Suite):
     class executor(Nice):
         def poll(self) -> list[Any]:
             return [event for event in super().poll() if not isinstance(event, AttemptEnded)]
+
+
+class TestWaitsAfterTheStart(Suite):
+    only = "test_an_observation_says_who_and_when"
+    promise = "only an attempt that has not begun waits"
+
+    class executor(Nice):
+        def poll(self) -> list[Any]:
+            events = super().poll()
+            return [each for event in events for each in (event, AttemptWaiting(event.key, "NoRoom"))]
+
+
+class TestWaitsForNothing(Suite):
+    only = "test_an_observation_says_who_and_when"
+    promise = "what an attempt waits for is text, or None"
+
+    class executor(Nice):
+        waiting: Sequence[Any] = ()
+
+        def start(self, attempts: Any) -> None:
+            super().start(attempts)
+            self.waiting = [AttemptWaiting(attempt.key, " ") for attempt in attempts]
+
+        def poll(self) -> list[Any]:
+            events, self.waiting = [*self.waiting, *super().poll()], []
+            return events
+
+
+class TestStopsWhatIsNotStored(Suite):
+    only = "test_stored_ends_are_dropped"
+    promise = "ends_stored is for attempts that have ended"
+
+    class executor(Nice):
+        def ends_stored(self, keys: Any) -> None:
+            self.stop(list(self.live), force=True)
+
+
+class TestKnowsStoredAttemptsOnly(Suite):
+    only = "test_stored_ends_are_dropped"
+    promise = "ends_stored does not raise: unknown attempts are ignored"
+
+    class executor(Nice):
+        def ends_stored(self, keys: Any) -> None:
+            for key in keys:
+                del self.live[key]

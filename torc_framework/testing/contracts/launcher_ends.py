@@ -132,6 +132,17 @@ class LauncherEndTests(LauncherSuite):
         for _ in range(5):
             bench.take_events()
 
+    def test_stored_ends_are_dropped(self, bench: LauncherBench) -> None:
+        """`ends_stored` affects neither other attempts nor later ones; unknown and repeated keys are ignored."""
+        first, second, third = (AttemptKey(job, 1) for job in (1, 2, 3))
+        bench.run(bench.attempt("exit 21"), bench.attempt("exit 22", job_id=2))
+        bench.start(bench.attempt("sleep 1; exit 23", job_id=3))
+        bench.launcher.ends_stored([first, AttemptKey(77, 1)])
+        bench.launcher.ends_stored([first, second])
+        bench.launcher.stop([first], force=True)
+        bench.until(lambda: third in bench.ended, ONE_END)
+        require(bench.ended[third].exit_code == 23, "ends_stored is for attempts that have ended", bench.ended[third])
+
     def test_two_launchers_do_not_meet(self, bench: LauncherBench) -> None:
         """Two launchers of one process tell the ends of their own attempts only."""
         other = self.make_bench(bench.folder / "other")
@@ -244,7 +255,8 @@ class LauncherGivenTests(LauncherSuite):
 
     def test_the_shell_is_the_attempts(self, bench: LauncherBench) -> None:
         """The shell that the job names runs the command."""
-        if shutil.which("bash") is None or not self.shares_files:
+        self._needs_this_machine()
+        if shutil.which("bash") is None:
             pytest.skip("there is no bash here")
         bench.run(bench.attempt('printf "%s" "${BASH_VERSION:+bash}"; [[ a == a ]]', shell="bash"))
         said = (bench.folder / "1.o").read_text()
@@ -252,7 +264,7 @@ class LauncherGivenTests(LauncherSuite):
 
     def test_it_runs_where_it_is_told(self, bench: LauncherBench) -> None:
         """It runs in the given folder, also if the name needs quoting."""
-        self._needs_files()
+        self._needs_this_machine()
         folder = bench.folder / "a folder's $name"
         folder.mkdir()
         bench.run(bench.attempt("pwd", working_dir=str(folder)))
@@ -272,7 +284,7 @@ class LauncherGivenTests(LauncherSuite):
 
     def test_what_cannot_be_started_is_reported(self, bench: LauncherBench) -> None:
         """`start` does not raise; the attempt ends with ``launch_error``, and others are not affected."""
-        self._needs_files()
+        self._needs_this_machine()
         wrong = bench.attempt("true", job_id=1, working_dir=str(bench.folder / "gone"))
         bench.start(wrong, bench.attempt("exit 6", job_id=2))
         bench.until(lambda: len(bench.ended) == 2, ONE_END)

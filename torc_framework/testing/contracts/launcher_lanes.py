@@ -67,7 +67,7 @@ class LauncherAdoptionTests(LauncherSuite):
         commands = ("echo up; exit 11", f"echo up; while ! [ -e '{gate}' ]; do sleep 0.05; done; exit 12")
         keys = [AttemptKey(job, 1) for job in (1, 2, 3)]
         bench.expect(keys)
-        runner = DyingRunner(self.executor, self.options, bench.folder, *commands, site=self.site)
+        runner = DyingRunner(self.executor, self.options_in(bench.folder), bench.folder, *commands, site=self.site)
         for name in ("1.o", "2.o"):
             bench.wait_for(name)
         state = runner.kill()
@@ -91,11 +91,11 @@ class LauncherAdoptionTests(LauncherSuite):
     def test_what_is_not_asked_for_is_stopped(self, bench: LauncherBench) -> None:
         """Attempts of the dead runner that are not among the keys are stopped, and no event tells of them."""
         self._needs("survives_runner")
-        self._needs_files()
+        self._needs_this_machine()
         first, second = AttemptKey(1, 1), AttemptKey(2, 1)
         bench.expect([first])
         commands = ["echo $$; sleep 100; true"] * 2
-        runner = DyingRunner(self.executor, self.options, bench.folder, *commands, site=self.site)
+        runner = DyingRunner(self.executor, self.options_in(bench.folder), bench.folder, *commands, site=self.site)
         kept, left = int(bench.wait_for("1.o")), int(bench.wait_for("2.o"))
         adoption = bench.launcher.adopt(runner.kill(), [first])
         require(adoption.adopted == (first,), "attempts that were begun survive their runner", adoption)
@@ -104,6 +104,24 @@ class LauncherAdoptionTests(LauncherSuite):
         bench.launcher.stop([first, second], force=True)
         bench.until(lambda: first in bench.ended, "a forced stop ends an adopted attempt")
         require(is_gone(kept), "a forced stop ends an adopted attempt", kept)
+
+    def test_an_end_that_is_not_stored_is_told_again(self, bench: LauncherBench) -> None:
+        """An end that `poll` has returned is kept for `adopt`, until `ends_stored`."""
+        self._needs("survives_runner")
+        self._needs_files()
+        stored, open_ = AttemptKey(1, 1), AttemptKey(2, 1)
+        former = self.make_bench(bench.folder)
+        former.run(former.attempt("exit 15"), former.attempt("exit 16", job_id=2))
+        former.launcher.ends_stored([stored])
+        state = former.launcher.state()
+        former.launcher.abandon()
+        bench.expect([open_])
+        adoption = bench.launcher.adopt(json.loads(json.dumps(state)), [open_])
+        require(adoption.adopted == (open_,), "an end is kept for adopt until ends_stored", adoption)
+        bench.until(lambda: open_ in bench.ended, "an end that was not stored is told again after an adoption")
+        require(bench.ended[open_].exit_code == 16, "an adopted attempt has its true end", bench.ended)
+        bench.launcher.ends_stored([open_])
+        bench.launcher.forget(state)
 
     def test_abandoned_attempts_can_be_adopted(self, bench: LauncherBench) -> None:
         """`abandon` keeps what a later launcher needs in order to adopt."""

@@ -34,7 +34,15 @@ class LauncherSuite(ContractSuite):
 
     def make_launcher(self, folder: Path) -> Launcher:
         """Return a launcher of the first site whose output goes to ``folder``; override it if yours needs more."""
-        return self.executor(self.executor.Options(**self.options), context(folder, self.site))
+        return self.executor(self.executor.Options(**self.options_in(folder)), context(folder, self.site))
+
+    def options_in(self, folder: Path) -> Mapping[str, Any]:
+        """Return the values of the options of a launcher whose output goes to ``folder``.
+
+        Override it if they depend on the folder, for example where containers see it only if an option mounts it. It
+        must also be the working folder of the attempts.
+        """
+        return self.options
 
     @property
     def site(self) -> str:
@@ -63,6 +71,12 @@ class LauncherSuite(ContractSuite):
     def _needs(self, capability: str) -> None:
         if not getattr(self.executor.capabilities, capability):
             pytest.skip(f"its capabilities do not say {capability}")
+
+    def _needs_this_machine(self) -> None:
+        """Skip a test whose attempts need the folders, shells and process ids of this machine."""
+        self._needs_files()
+        if self.executor.capabilities.runs_containers:
+            pytest.skip("its containers have folders, shells and process ids of their own")
 
     def _needs_files(self) -> None:
         if not self.shares_files:
