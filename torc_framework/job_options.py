@@ -1,5 +1,7 @@
 """Options of a job for one executor: mappings of a workflow file, converted into the attrs class of the executor.
 
+Also what is said of a job that names a container to an executor that runs none.
+
 A field of the class (`Executor.JobOptions`) has a type that JSON values can stand for: str, int, float, bool, None,
 ``list[...]``, ``tuple[..., ...]``, ``dict[str, ...]``, ``Literal[...]``, ``Any``, an attrs class of such fields, or a
 union of these.
@@ -8,11 +10,12 @@ union of these.
 import math
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Literal
 
 from attrs import NOTHING, fields, frozen, has, resolve_types
 
+from torc_framework.distributions import ANY, distribution_of, install_command
 from torc_framework.errors import ConfigError, PluginError, suggestion
 from torc_framework.text.json_values import describe
 
@@ -73,18 +76,22 @@ def check_job_options(kind: Any) -> None:
     _check_types(kind, (kind,))
 
 
-def structure_job_options(kind: type[Any], values: Mapping[str, Any]) -> Any:
-    """Return an instance of a class of job options.
+def structure_job_options(kind: type[Any] | None, values: Mapping[str, Any]) -> Any:
+    """Return an instance of a class of job options; None for an executor without such a class.
 
     A text stands for a number or a truth value where the class has only that: parameters of a spec are always texts.
 
     Args:
-        kind: The attrs class.
+        kind: The attrs class; None if the executor has none.
         values: JSON values by the names of the fields.
 
     Raises:
         JobOptionsError: a key is unknown, a value has another type, or the class refuses the values.
     """
+    if kind is None:
+        if values:
+            raise JobOptionsError([OptionProblem("this executor has no options of jobs")])
+        return None
     problems: list[OptionProblem] = []
     made = _instance(kind, values, (), problems)
     if problems:
@@ -179,8 +186,9 @@ def _instance(kind: type[Any], values: Mapping[str, Any], path: Path, problems: 
         return None
     try:
         return kind(**given)
-    except (ConfigError, TypeError, ValueError) as error:
-        problems.append(OptionProblem(str(error), path=path))
+    except Exception as error:  # a plugin's own check may raise anything
+        is_plain = isinstance(error, (ConfigError, ValueError)) and str(error)
+        problems.append(OptionProblem(str(error) if is_plain else f"{type(error).__name__}: {error}", path=path))
         return None
 
 
@@ -232,3 +240,29 @@ def _check_types(kind: Any, within: tuple[Any, ...]) -> None:
                 _check_types(member, within)
     elif not (kind in _SCALARS or kind is Any or origin is Literal):
         raise PluginError(f"a job option has type {kind}; expected a type that JSON values stand for")
+
+
+def runs_containers(executor: Any) -> bool:
+    """Return whether attempts of an executor run in the image that their job names.
+
+    Args:
+        executor: Its class; one that only allocates may have capabilities in its instances alone.
+    """
+    return bool(getattr(getattr(executor, "capabilities", None), "runs_containers", False))
+
+
+def container_refusal(job: str, executor: str, others: Collection[str]) -> str:
+    """Return why a job with a container cannot run under an executor, and what to do.
+
+    Args:
+        job: The job, for people.
+        executor: Name of the executor, which runs no containers.
+        others: Names of the installed executors that run containers.
+    """
+    names, known = " or ".join(sorted(others)), distribution_of("container", ANY)
+    fix = "no executor that is installed does"
+    if others:
+        fix = f"use --executor {names}, or executor: {names} in the job"
+    elif known is not None and known.folder is not None:
+        fix = f"{known.name} brings one that does: {install_command(known.folder, known.name)}"
+    return f"{job} names a container, and executor {executor!r} runs none; {fix}"

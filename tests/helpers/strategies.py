@@ -178,6 +178,8 @@ workflow_specs = st.builds(
     user=_optional(TEXTS),
     description=_optional(TEXTS),
     project=_optional(TEXTS),
+    container=_optional(TEXTS),
+    executor_options=_optional(OPTIONS),
     metadata=JSON_VALUES,
     parameters=_optional(st.dictionaries(NAMES, TEXTS, min_size=1, max_size=2)),
     files=_many(st.builds(FileSpec, name=TEXTS, path=TEXTS, **_PARAMETERS)),

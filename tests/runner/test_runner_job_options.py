@@ -79,7 +79,7 @@ CANNOT_RUN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "options of an executor that has none": (
         {"executor_options": {"local": {"a": 1}}, "executor": "local"},
-        "executor_options of 'local' in job 'x': executor 'local' has no options of jobs",
+        "executor_options of 'local' in job 'x': this executor has no options of jobs",
     ),
 }
 

@@ -24,7 +24,6 @@ from torc_framework.executors.attempts import (
     LauncherEvent,
 )
 from torc_framework.executors.base import DEFAULT_EXECUTOR, Capabilities, Executor, RunnerContext
-from torc_framework.executors.containers import container_refusal, runs_containers
 from torc_framework.executors.launcher import Adoption, Launcher, LaunchSite
 
 __all__ = [
@@ -49,6 +48,4 @@ __all__ = [
     "LauncherEvent",
     "RunnerContext",
     "RunnerStart",
-    "container_refusal",
-    "runs_containers",
 ]

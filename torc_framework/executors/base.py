@@ -132,8 +132,4 @@ class Executor(abc.ABC):
         Raises:
             ConfigError: a key is unknown, a value has another type, or the class refuses the values.
         """
-        if cls.JobOptions is not None:
-            return structure_job_options(cls.JobOptions, values or {})
-        if values:
-            raise ConfigError(f"executor {cls.name!r} has no options of jobs")
-        return None
+        return structure_job_options(cls.JobOptions, values or {})

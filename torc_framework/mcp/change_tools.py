@@ -226,13 +226,7 @@ class ChangeTools:
     ) -> dict[str, Any]:
         """Create a workflow from a JSON spec; with dry_run, check it and return all its errors."""
         refuse_if(self._context.only is not None, f"this server is for workflow {self._context.only} only")
-        plugins = self._context.plugins
-        options = spec.LoadOptions(
-            user=self._context.user or None,
-            rule_keys=plugins.rule_keys(),
-            action_types={name: kind.schema for name, kind in plugins.action_types().items()},
-            needs_scheduler=plugins.needs_scheduler,
-        )
+        options = spec.LoadOptions.of_plugins(self._context.plugins, user=self._context.user or None)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "spec.json"
             path.write_text(spec_json, encoding="utf-8")

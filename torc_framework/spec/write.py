@@ -130,7 +130,9 @@ def _kdl_members(data: Mapping[str, Any], indent: str) -> Iterator[str]:
     """Yield the lines of an object's members."""
     for key, value in data.items():
         node = indent + _kdl_name(key)
-        if key in _KDL_JSON:
+        if key == "executor_options" and isinstance(value, dict):
+            yield from _kdl_free(node, value, indent)
+        elif key in _KDL_JSON:
             yield f"{node} {_kdl_text(json.dumps(value))}"
         elif isinstance(value, dict):
             yield from _kdl_block(node, value, indent)
@@ -141,6 +143,33 @@ def _kdl_members(data: Mapping[str, Any], indent: str) -> Iterator[str]:
                 yield from _kdl_block(indent + _KDL_ITEMS[key] + name, rest, indent)
         else:
             yield " ".join([node, *map(_kdl_value, value if isinstance(value, list) else [value])])
+
+
+def _kdl_free(head: str, value: Any, indent: str) -> Iterator[str]:
+    """Yield the lines of a node of a free form: scalars and lists of them as arguments, all else as children."""
+    if not isinstance(value, (dict, list)):
+        yield f"{head} {_kdl_value(value)}"
+        return
+    if isinstance(value, list) and not any(isinstance(item, (dict, list)) for item in value):
+        annotation = "(array)" if len(value) < 2 else ""
+        yield " ".join([_annotated(head, annotation), *map(_kdl_value, value)])
+        return
+    members = [("-", item) for item in value] if isinstance(value, list) else [*value.items()]
+    annotation = "(object)" if isinstance(value, dict) and "-" in value else ""
+    head = _annotated(head, annotation)
+    if not members:
+        yield head
+        return
+    yield head + " {"
+    for key, item in members:
+        yield from _kdl_free(indent + "    " + _kdl_name(key), item, indent + "    ")
+    yield indent + "}"
+
+
+def _annotated(head: str, annotation: str) -> str:
+    """Return an indented name of a node with an annotation in front of the name."""
+    name = head.lstrip(" ")
+    return head[: len(head) - len(name)] + annotation + name
 
 
 def _kdl_block(head: str, members: Mapping[str, Any], indent: str) -> Iterator[str]:
@@ -156,7 +185,9 @@ def _kdl_name(name: str) -> str:
 def _kdl_value(value: Any) -> str:
     if isinstance(value, str):
         return _kdl_text(value)
-    return {True: "#true", False: "#false"}[value] if isinstance(value, bool) else repr(value)
+    if value is None or isinstance(value, bool):
+        return {True: "#true", False: "#false", None: "#null"}[value]
+    return repr(value)
 
 
 def _kdl_text(text: str) -> str:

@@ -10,15 +10,8 @@ from attrs import evolve
 
 from torc_framework.allocations.allocators import ExecutorOptions, make_allocator
 from torc_framework.errors import ConfigError, ExecutorError, LaunchError, TorcError, UserError
-from torc_framework.executors import (
-    Allocator,
-    AttemptKey,
-    Launcher,
-    LauncherEvent,
-    RunnerContext,
-    container_refusal,
-    runs_containers,
-)
+from torc_framework.executors import Allocator, AttemptKey, Launcher, LauncherEvent, RunnerContext
+from torc_framework.job_options import container_refusal, runs_containers
 from torc_framework.models.exchange import ClaimedJob
 from torc_framework.runner.attempts.guarded_calls import guarded_call, with_guarded_calls
 from torc_framework.system.shells import NO_BASH_WARNING, lacks_default_shell

@@ -7,7 +7,7 @@ only to explain failures. A schema with another keyword fails the check, so that
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from torc_framework.spec.language.schema import kinds_of
+from torc_framework.spec.language.schema import FREE_KEYWORD, kinds_of
 from torc_framework.spec.language.spellings import FOREIGN_KEYWORD, SPELLINGS_KEYWORD
 
 Test = Callable[[Any], bool]
@@ -21,7 +21,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "object": (dict,),
     "null": (type(None),),
 }
-_SILENT: Final = {"description", "title", "default", "examples", SPELLINGS_KEYWORD, FOREIGN_KEYWORD}
+_SILENT: Final = {"description", "title", "default", "examples", SPELLINGS_KEYWORD, FOREIGN_KEYWORD, FREE_KEYWORD}
 _KNOWN: Final = {
     *_SILENT,
     *("type", "enum", "properties", "required", "additionalProperties", "items"),

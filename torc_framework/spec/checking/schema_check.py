@@ -17,8 +17,8 @@ from torc_framework.spec.language.schema import VARIANTS, Schema, kinds_of, vari
 from torc_framework.text.json_values import describe
 
 MAX_JSON_DEPTH: Final = 100
-"""Largest depth of JSON values with a free form (``data``, ``metadata``)."""
-_FREE: Final = {"metadata": None, "user_data": "data"}
+"""Largest depth of JSON values with a free form (``data``, ``metadata``; ``executor_options`` allows less)."""
+_FREE: Final = {"metadata": None, "executor_options": None, "user_data": "data", "jobs": "executor_options"}
 """Keys with values of a free form: of the workflow, and (second) of its entries."""
 _ODD_ESCAPE: Final = re.compile(r"\\(?:u00|U0000|u\{|x|0|u[dD][89a-fA-F])")
 _TYPE_NAMES: Final[Mapping[str, str]] = {

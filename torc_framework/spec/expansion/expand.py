@@ -29,6 +29,8 @@ from torc_framework.spec.language.model import (
 Item = TypeVar("Item", bound=ParameterizedSpec)
 Values = dict[str, list[ParameterValue]]
 
+_JSON_FIELDS: Final = frozenset({"data", "executor_options"})
+"""Fields of any JSON value, in all texts of which parameters are replaced."""
 _NOT_FILLED: Final = frozenset({"parameters", "parameter_mode", "use_parameters"})
 
 
@@ -197,7 +199,7 @@ class _ItemPlan(Generic[Item]):
                 self.bad.append(SpecFinding(str(error), path=(*self.path, name)))
 
     def _prepare_field(self, name: str, value: Any) -> None:
-        if name == "data":
+        if name in _JSON_FIELDS:
             uses, fill = fill_json(value, self.maker)
             template = Template(uses, fill) if uses else None
         elif isinstance(value, InlineRequirementsSpec):
@@ -207,7 +209,7 @@ class _ItemPlan(Generic[Item]):
             template = self.maker.make(value) if isinstance(value, str) else None
         if template:
             self.singles[name] = template
-        elif isinstance(value, list) and name != "data":
+        elif isinstance(value, list) and name not in _JSON_FIELDS:
             entries = [self.maker.make(entry) or entry for entry in value]
             if any(isinstance(entry, Template) for entry in entries):
                 self.lists[name] = entries

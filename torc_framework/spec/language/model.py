@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from attrs import Factory, define
 from msgspec import Meta
 
+from torc_framework.models.executor_options import ExecutorOptions
 from torc_framework.models.exits import CleanExit
 
 Text = Annotated[str, Meta(min_length=1)]
@@ -76,6 +77,10 @@ class JobSpec(ParameterizedSpec):
     slurm_scheduler: Annotated[Text | None, Meta(description="Another spelling of scheduler.")] = None
     executor: Annotated[Text | None, Meta(description="Executor that must run it.")] = None
     shell: Annotated[Text | None, Meta(description="Program and options that run its command.")] = None
+    container: Annotated[Text | None, Meta(description="Image of the container in which its command runs.")] = None
+    executor_options: Annotated[
+        ExecutorOptions | None, Meta(description="What it sets for executors: a mapping for each executor, by name.")
+    ] = None
     cancel_on_blocking_job_failure: Annotated[bool, Meta(description="Cancel it when a dependency fails.")] = True
     supports_termination: Annotated[
         bool, Meta(description="A runner stops it with SIGTERM and waits before SIGKILL.")
@@ -184,6 +189,10 @@ class WorkflowSpec:
     project: Annotated[Text | None, Meta(description="Project that the workflow belongs to.")] = None
     shell: Annotated[
         Text | None, Meta(description="Program and options that run all commands, such as bash -e; by default bash.")
+    ] = None
+    container: Annotated[Text | None, Meta(description="Image for jobs that name none themselves.")] = None
+    executor_options: Annotated[
+        ExecutorOptions | None, Meta(description="Options of executors for all jobs; the keys of a job win.")
     ] = None
     metadata: Annotated[Any, Meta(description="Any JSON value of the owner's.")] = None
     parameters: Annotated[dict[str, Text] | None, Meta(description="Parameters for entries with use_parameters.")] = (

@@ -1,11 +1,42 @@
 """Options of a caller of the pipeline."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, Protocol, Self
 
 from attrs import field, frozen
 
+from torc_framework.job_options import runs_containers
+from torc_framework.models.action_types import ActionType
 from torc_framework.models.failures import RuleSchema
+
+
+@frozen
+class KnownExecutor:
+    """What an installed executor takes of jobs.
+
+    Attributes:
+        runs_containers: It runs an attempt in the image that its job names.
+        job_options: Its class of job options; None if it has none.
+    """
+
+    runs_containers: bool = False
+    job_options: type[Any] | None = None
+
+
+class SpecPlugins(Protocol):
+    """The plugin manager, as far as options of the pipeline come from it."""
+
+    def rule_keys(self) -> RuleSchema:
+        """Return the JSON-schema fragments of all keys of failure rules."""
+
+    def action_types(self) -> Mapping[str, ActionType]:
+        """Return the action types by name."""
+
+    def executors(self) -> Mapping[str, Any]:
+        """Return the classes of the executors by name."""
+
+    def needs_scheduler(self, name: str) -> bool:
+        """Return whether requests for nodes of an executor have to name a scheduler."""
 
 
 @frozen
@@ -18,6 +49,8 @@ class LoadOptions:
             the built-in ``exit_codes`` and ``match_all_exit_codes``.
         action_types: JSON schemas of further action types' configurations, by name.
         executors: Allowed values of a job's ``executor``; None allows all.
+        known_executors: The installed executors by name, by which containers and ``executor_options`` are checked;
+            None checks neither.
         needs_scheduler: Returns whether requests for nodes of an executor have to name a scheduler.
         skip_checks: Omit the check of schedulers with more than one node.
         owner: Owner that was asked for explicitly, also if the spec has a ``user``; None asks for none.
@@ -27,6 +60,28 @@ class LoadOptions:
     rule_keys: RuleSchema | None = None
     action_types: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     executors: Collection[str] | None = None
+    known_executors: Mapping[str, KnownExecutor] | None = None
     needs_scheduler: Callable[[str], bool] = lambda _executor: True
     skip_checks: bool = False
     owner: str | None = None
+
+    @classmethod
+    def of_plugins(cls, plugins: SpecPlugins, *, to_run: bool = False, **others: Any) -> Self:
+        """Return options with the keys and names that plugins define.
+
+        Args:
+            plugins: The plugin manager.
+            to_run: The jobs will run on this machine: refuse executors that are not installed here.
+            others: Further fields.
+        """
+        kinds = plugins.executors()
+        return cls(
+            rule_keys=plugins.rule_keys(),
+            action_types={name: action_type.schema for name, action_type in plugins.action_types().items()},
+            executors=set(kinds) if to_run else None,
+            known_executors={
+                name: KnownExecutor(runs_containers(kind), kind.JobOptions) for name, kind in kinds.items()
+            },
+            needs_scheduler=plugins.needs_scheduler,
+            **others,
+        )

@@ -21,6 +21,9 @@ VARIANTS: Final = "x-variants"
 ``"with_settings"`` has the schemas of those that also have a mapping ``settings``.
 """
 
+FREE_KEYWORD: Final = "x-free"
+"""Additional keyword: the object holds values of a free form, which KDL documents write as nodes."""
+
 BUILTIN_ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "run_commands": ("commands",),
     "schedule_nodes": (
@@ -44,6 +47,8 @@ def workflow_schema(options: LoadOptions) -> Schema:
     rules = properties["failure_handlers"]["items"]["properties"]["rules"]
     rules["items"] = rule_schema(options)
     _add_action_types(properties["actions"]["items"], options.action_types)
+    for holder in (properties, properties["jobs"]["items"]["properties"]):
+        holder["executor_options"][FREE_KEYWORD] = True
     add_spellings(schema)
     return schema
 

@@ -8,21 +8,24 @@ The JSON schema of workflow files determines the meaning of a node:
 - an entry of a list of objects is a node of the singular name, with the name as its argument:
   ``job "build" {...}``;
 - an object or map has children or properties: ``parameters { i "1:9" }``;
-- a value of any type is an argument; a text is parsed as JSON: ``data "{\"a\": 1}"``.
+- a value of any type is an argument; a text is parsed as JSON: ``data "{\"a\": 1}"``;
+- in a mapping of a free form, a node with one argument is a scalar, one with several a list, one with properties,
+  children or nothing a mapping, and one with children named ``-`` a list of these: ``- key="x"``. Annotations tell
+  lists of less than two scalars, and mappings with the key ``-``, apart: ``(array)names "a"``, ``(object)m {...}``.
 
 Other nodes and properties are errors.
 """
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import ckdl
 from attrs import define, field
 
 from torc_framework.errors import nearest, suggestion
 from torc_framework.spec.language.findings import SpecFinding, SpecPath
-from torc_framework.spec.language.schema import VARIANTS, Schema, kinds_of, variant_of
+from torc_framework.spec.language.schema import FREE_KEYWORD, VARIANTS, Schema, kinds_of, variant_of
 from torc_framework.spec.language.spellings import ANY_KEY, FOREIGN_KEYWORD, SPELLINGS_KEYWORD
 from torc_framework.spec.reading.kdl_positions import first_error, node_tree
 from torc_framework.spec.reading.parse_problem import ParseProblem
@@ -83,7 +86,7 @@ class KdlReader:
         for name, value in properties:
             self._member(made, table, _KdlEntry(name, (_plain(value),)), path, at)
         for position, node in enumerate(nodes):
-            given = _KdlEntry(node.name, tuple(map(_plain, node.args)), node.properties, node.children)
+            given = _KdlEntry.of(node)
             self._member(made, table, given, path, (*at, position))
         return made
 
@@ -117,7 +120,9 @@ class KdlReader:
         if key in made:
             self._report_unused(f"{given.name!r} is given twice", "", here, at, "keep one of them")
             return
-        if "object" in kinds and ("string" not in kinds or given.children or given.properties):
+        if FREE_KEYWORD in schema:
+            made[key] = self._free(given, here, at)
+        elif "object" in kinds and ("string" not in kinds or given.children or given.properties):
             made[key] = self._entry(given, schema, here, at)
         else:
             made[key] = self._scalar(given, schema, here, at)
@@ -153,6 +158,33 @@ class KdlReader:
             self._report_unused(f"{given.name!r} has the argument {value!r}", "JSON text", path, at, hint)
             return None
 
+    def _free(self, given: "_KdlEntry", path: SpecPath, at: Steps) -> Any:
+        """Return the value of a node in a mapping of a free form."""
+        self._trace(path, at)
+        children = [_KdlEntry.of(child) for child in given.children]
+        are_items = bool(children) and all(child.name == "-" for child in children)
+        if given.annotation != "object" and (given.annotation == "array" or given.arguments or are_items):
+            self._bare_but_items(given, path, at)
+            items = [*given.arguments]
+            for position, child in enumerate(children):
+                if child.name == "-":
+                    items.append(self._free(child, (*path, len(items)), (*at, position)))
+            is_scalar = len(items) == 1 and given.arguments and given.annotation != "array"
+            return items[0] if is_scalar else items
+        if given.annotation != "object" and any(child.name == "-" for child in children):
+            self._report_unused(f"{given.name!r} has children named '-' and others", "one kind of them", path, at)
+        made: dict[str, Any] = {name: _plain(value) for name, value in given.properties.items()}
+        for position, child in enumerate(children):
+            if child.name in made:
+                self._report_unused(f"{child.name!r} is given twice", "", (*path, child.name), at, "keep one of them")
+            made[child.name] = self._free(child, (*path, child.name), (*at, position))
+        return made
+
+    def _bare_but_items(self, given: "_KdlEntry", path: SpecPath, at: Steps) -> None:
+        """Add findings for properties of a node that is a scalar or a list, and for children that are no items."""
+        for what in (*given.properties, *(child.name for child in given.children if child.name != "-")):
+            self._report_unused(f"{what!r} within {given.name!r}", "arguments, or children and properties", path, at)
+
     def _bare(self, given: "_KdlEntry", path: SpecPath, at: Steps) -> None:
         """Add findings for children and properties of a node that is a value."""
         for what in (*given.properties, *(child.name for child in given.children)):
@@ -179,6 +211,12 @@ class _KdlEntry:
     arguments: tuple[Any, ...]
     properties: Mapping[str, Any] = field(factory=dict)
     children: Sequence[Any] = ()
+    annotation: str | None = None
+
+    @classmethod
+    def of(cls, node: Any) -> Self:
+        """Return the entry of the parser's node."""
+        return cls(node.name, tuple(map(_plain, node.args)), node.properties, node.children, node.type_annotation)
 
     def variant(self, schema: Schema) -> Schema:
         """Return the schema that the node's discriminator selects."""

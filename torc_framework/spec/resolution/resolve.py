@@ -18,6 +18,7 @@ from torc_framework.spec.resolution.actions import ActionPlanner
 from torc_framework.spec.resolution.cycles import report_cycles
 from torc_framework.spec.resolution.dependencies import DependencyBuilder
 from torc_framework.spec.resolution.inline_requirements import RequirementsTable
+from torc_framework.spec.resolution.job_options import JobOptionsBinder
 from torc_framework.spec.resolution.names import NameTable, report_duplicates
 from torc_framework.spec.resolution.relations import NONE, JobRelations, ListFinder, RelationFinder
 from torc_framework.spec.resolution.scheduler_checks import (
@@ -112,6 +113,9 @@ class _Resolver:
     def _planned_jobs(self) -> Iterator[PlannedJob]:
         finder = RelationFinder({"files": self.files, "user_data": self.data}, self._paths(), self.problems)
         written = self.spec.jobs
+        binder = JobOptionsBinder(self.spec, self.options, self.problems)
+        binder.check_defaults()
+        has_options = bool(self.spec.container or self.spec.executor_options)
         for job, origin in zip(self.all_jobs, self.expanded.jobs.origins, strict=True):
             found = finder.of(job, ("jobs", origin), literal=job is written[origin])
             self.relations.append(found)
@@ -128,6 +132,8 @@ class _Resolver:
                 planned.input_files, planned.output_files, planned.input_user_data, planned.output_user_data = lists
             if any(getattr(job, name) for name in _BOUND):
                 self._bind(planned, job, origin)
+            if has_options or job.container or job.executor_options:
+                binder.bind(planned, job, origin)
             yield planned
 
     def _paths(self) -> list[str]:

@@ -27,15 +27,8 @@ def load_options(
     """
     from torc_framework.spec import LoadOptions
 
-    plugins = session.plugins(path.parent)
-    return LoadOptions(
-        user=session.user,
-        owner=user,
-        rule_keys=plugins.rule_keys(),
-        action_types={name: action_type.schema for name, action_type in plugins.action_types().items()},
-        executors=set(plugins.executors()) if to_run else None,
-        needs_scheduler=plugins.needs_scheduler,
-        skip_checks=skip_checks,
+    return LoadOptions.of_plugins(
+        session.plugins(path.parent), to_run=to_run, user=session.user, owner=user, skip_checks=skip_checks
     )
 
 
