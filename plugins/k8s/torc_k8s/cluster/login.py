@@ -15,10 +15,11 @@ import tempfile
 import time
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, cast
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from torc_framework.api import ConfigError
 from torc_k8s.cluster.address import ClusterAddress
@@ -76,20 +77,21 @@ class Login:
         fingerprint: The fingerprint of the access.
         client: The ``RESTClientObject`` of `kubernetes.aio`.
         headers: The headers that name the account.
-        users: How many requests use the session at present.
-        is_retired: Another login has taken its place; the last user closes the session.
+        under_way: What ends each request that is under way.
+        is_retired: Another login has taken its place; its last request closes the session.
     """
 
     access: Access
     fingerprint: str
     client: Any
     headers: list[tuple[str, str]]
-    users: int = 0
+    under_way: dict[object, Callable[[], None]] = field(factory=dict)
     is_retired: bool = False
 
     async def close(self) -> None:
-        """Close the session and its connections."""
-        self.is_retired = True
+        """Close the session and its connections; a request that waits gets an error of the connection."""
+        for end in [*self.under_way.values()]:
+            end()
         connector = self.client.configuration.client_session_kwargs["connector"]
         await self.client.close()
         await connector.close()

@@ -6,6 +6,7 @@ import json
 import logging
 import ssl
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import Any, Final
 
 from attrs import define, field
@@ -41,7 +42,10 @@ class ApiTransport:
 
     address: ClusterAddress
     _login: Login = field(init=False)
+    _logins: list[Login] = field(factory=list, init=False)
+    """The current login, and older ones with requests under way."""
     _loaded_at: float = field(default=0.0, init=False)
+    _is_closed: bool = field(default=False, init=False)
     _generation: int = field(default=0, init=False)
     _lock: asyncio.Lock = field(factory=asyncio.Lock, init=False)
 
@@ -52,6 +56,7 @@ class ApiTransport:
             ConfigError, ClusterUnreachable: as `find_access` and `log_in`.
         """
         self._login = await log_in(await find_access(self.address))
+        self._logins.append(self._login)
         self._loaded_at = asyncio.get_running_loop().time()
 
     @property
@@ -76,7 +81,9 @@ class ApiTransport:
 
     async def close(self) -> None:
         """Close the session; requests under way end with `ClusterUnreachable`."""
-        await self._login.close()
+        self._is_closed = True
+        for login in [*self._logins]:
+            await login.close()
 
     async def document(
         self,
@@ -85,7 +92,6 @@ class ApiTransport:
         body: Any = None,
         *,
         content_type: str = "application/json",
-        answer_s: float = ANSWER_S,
     ) -> dict[str, Any]:
         """Send a request and return its answer.
 
@@ -94,7 +100,7 @@ class ApiTransport:
             ClusterUnreachable: it was not answered.
             AnswerTooLarge: the answer exceeds `ANSWER_LIMIT`.
         """
-        async with self.answer(method, path, body, content_type=content_type, total_s=answer_s) as response:
+        async with self.answer(method, path, body, content_type=content_type, total_s=ANSWER_S) as response:
             data = await bounded_body(response, ANSWER_LIMIT)
             if data is None:
                 raise AnswerTooLarge(f"an answer of {self.where} is larger than {ANSWER_LIMIT} bytes: {method} {path}")
@@ -138,15 +144,18 @@ class ApiTransport:
         """
         import aiohttp
 
+        if self._is_closed:
+            raise ClusterUnreachable(f"{self.where} is no longer used: its connection was closed")
         timeout = aiohttp.ClientTimeout(total=total_s, sock_connect=CONNECT_S, sock_read=silence_s)
         await self._renew_in_time()
         for is_last in (False, True):
-            login, generation = self._login, self._generation
-            login.users += 1
+            login, generation, token = self._login, self._generation, object()
             try:
                 with self._errors():
-                    async with asyncio.timeout(begin_s):
+                    async with asyncio.timeout(begin_s) as limit:
+                        login.under_way[token] = partial(limit.reschedule, 0.0)
                         response = await self._send(login, (method, path, body, content_type), timeout)
+                    login.under_way[token] = response.close
                     if response.status == 401 and not is_last and await self._renew(generation):
                         response.close()
                         continue
@@ -156,14 +165,17 @@ class ApiTransport:
                         yield response
                 return
             finally:
-                await self._leave(login)
+                login.under_way.pop(token, None)
+                if login.is_retired and not login.under_way:
+                    await self._end(login)
 
     async def _send(self, login: Login, request: tuple[str, str, Any, str], timeout: Any) -> Any:
         method, path, body, content_type = request
         from multidict import CIMultiDict
+        from yarl import URL
 
         headers = CIMultiDict([*login.headers, ("Content-Type", content_type)])
-        url = f"{login.client.configuration.host}{path}"
+        url = URL(f"{login.client.configuration.host}{path}", encoded=True)
         answer = await login.client.request(method, url, headers=headers, body=body, _request_timeout=timeout)
         return answer.response
 
@@ -175,10 +187,9 @@ class ApiTransport:
             retry_after_s = None
         return refusal(response.status, data, account=self.account, where=self.where, retry_after_s=retry_after_s)
 
-    async def _leave(self, login: Login) -> None:
-        login.users -= 1
-        if login.is_retired and login.users == 0:
-            await login.close()
+    async def _end(self, login: Login) -> None:
+        self._logins.remove(login)
+        await login.close()
 
     async def _renew_in_time(self) -> None:
         """Load the credentials again if they soon expire; those at hand serve on if that fails."""
@@ -204,11 +215,12 @@ class ApiTransport:
                 return False
             self._loaded_at = now
             access = await find_access(self.address)
-            old, new = self._login, await log_in(access)
-            self._login, self._generation = new, generation + 1
+            old, self._login = self._login, await log_in(access)
+            self._logins.append(self._login)
+            self._generation += 1
             old.is_retired = True
-            if old.users == 0:
-                await old.close()
+            if not old.under_way:
+                await self._end(old)
             return True
 
     @contextlib.contextmanager
@@ -219,11 +231,8 @@ class ApiTransport:
         try:
             yield
         except (aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError) as error:
-            raise ClusterUnreachable(f"{self.where} {reason_of(error)}") from error
-        except RuntimeError as error:
-            if "closed" not in str(error):
-                raise
-            raise ClusterUnreachable(f"the connection to {self.where} was closed") from error
+            reason = "is no longer used: its connection was closed" if self._is_closed else reason_of(error)
+            raise ClusterUnreachable(f"{self.where} {reason}") from error
 
 
 async def bounded_body(response: Any, limit: int) -> bytes | None:
