@@ -229,7 +229,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         found.append(seconds)
         await sleep(0)
 
-    monkeypatch.setattr(pod_watch.asyncio, "sleep", recorded)
+    monkeypatch.setattr(asyncio, "sleep", recorded)
     return found
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from torc_framework.api import ConfigError
 from torc_k8s.cluster.errors import ClusterUnreachable, one_line
 
 ANSWER_LIMIT: Final = 1024 * 1024
@@ -53,6 +54,7 @@ async def exec_credentials(
         patience_s: Most seconds until the answer.
 
     Raises:
+        ConfigError: the entry is wrong.
         ClusterUnreachable: the program is missing, failed, hung, or answered something else.
     """
     words, environment = _call(entry, folder, cluster)
@@ -75,6 +77,7 @@ async def exec_credentials(
         )
     except OSError as error:
         raise ClusterUnreachable(f"the program {shown!r} that gives the credentials cannot run: {error}") from None
+    code = None
     try:
         async with asyncio.timeout(patience_s):
             output, errors = await asyncio.gather(_bounded(process.stdout), _bounded(process.stderr))
@@ -85,7 +88,8 @@ async def exec_credentials(
             "it cannot ask for anything here: log in with it at a terminal"
         ) from None
     finally:
-        await _end(process)
+        if code is None:
+            await _end(process)
     if code != 0:
         said = one_line(errors.decode(errors="replace"), 500) or "it printed nothing"
         raise ClusterUnreachable(
@@ -98,19 +102,24 @@ def _call(entry: dict[str, Any], folder: Path, cluster: dict[str, Any]) -> tuple
     """Return the words of the program's call and its environment."""
     command = str(entry.get("command") or "")
     if not command:
-        raise ClusterUnreachable("the kubeconfig names no program in exec.command")
+        raise ConfigError("the kubeconfig names no program in exec.command")
     if "/" in command:
         command = str(folder.absolute() / Path(command).expanduser())
     environment = dict(os.environ)
-    for pair in entry.get("env") or ():
-        environment[str(pair.get("name"))] = str(pair.get("value"))
+    variables, arguments = entry.get("env") or [], entry.get("args") or []
+    if not isinstance(arguments, list) or not isinstance(variables, list):
+        raise ConfigError("exec.args and exec.env of the kubeconfig must be lists")
+    for pair in variables:
+        if not isinstance(pair, dict) or not pair.get("name"):
+            raise ConfigError("each entry of exec.env of the kubeconfig must have a name and a value")
+        environment[str(pair["name"])] = str(pair.get("value") or "")
     info: dict[str, Any] = {"interactive": False}
     if entry.get("provideClusterInfo"):
         info["cluster"] = {key: value for key, value in cluster.items() if key != "extensions"}
     environment["KUBERNETES_EXEC_INFO"] = json.dumps(
         {"apiVersion": entry.get("apiVersion"), "kind": "ExecCredential", "spec": info}
     )
-    return [command, *map(str, entry.get("args") or ())], environment
+    return [command, *map(str, arguments)], environment
 
 
 async def _bounded(stream: asyncio.StreamReader | None) -> bytes:
@@ -122,11 +131,10 @@ async def _bounded(stream: asyncio.StreamReader | None) -> bytes:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill the program's group, and reap the program."""
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+    """Kill the program's group, which may outlive the program, and reap the program."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.communicate()
 
 
 def _answer(output: bytes, version: str, shown: str) -> ExecCredentials:

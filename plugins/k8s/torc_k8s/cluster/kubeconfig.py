@@ -6,6 +6,7 @@ document in which the first entry of a name counts, and relative paths begin at 
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +25,7 @@ _PATH_KEYS: Final = {
     "users": ("client-certificate", "client-key", "tokenFile"),
     "contexts": (),
 }
+_MAP_KEYS: Final = ("exec", "auth-provider")
 
 
 @frozen
@@ -85,8 +87,10 @@ def select_context(files: list[Path], context: str = "") -> SelectedContext:
         raise ConfigError(f"{shown}: no context {name!r}{_nearest(name, merged['contexts'])}")
     entry, _path = merged["contexts"][name]
     cluster, cluster_path = _named(merged, "clusters", entry.get("cluster"), f"{shown}: context {name!r}")
-    if not cluster.get("server"):
-        raise ConfigError(f"{cluster_path}: cluster {entry.get('cluster')!r} has no server")
+    if not re.fullmatch(r"https?://[^\s/?#]+(/\S*)?", str(cluster.get("server"))):
+        raise ConfigError(
+            f"{cluster_path}: cluster {entry.get('cluster')!r} has no server, or one that is no URL with https://"
+        )
     user, user_path = (
         _named(merged, "users", entry["user"], f"{shown}: context {name!r}")
         if entry.get("user")
@@ -128,6 +132,9 @@ def _entries(document: dict[str, Any], key: str, path: Path) -> dict[str, dict[s
         if not isinstance(value, dict) or "name" not in value or not isinstance(inner, dict | None):
             raise ConfigError(f"kubeconfig {path}: each entry of {key} must have a name and a {key[:-1]}")
         entry = dict(inner or {})
+        for part in _MAP_KEYS:
+            if not isinstance(entry.get(part) or {}, dict):
+                raise ConfigError(f"kubeconfig {path}: {part} of {value['name']!r} must be a map")
         for part in _PATH_KEYS[key]:
             if entry.get(part):
                 entry[part] = str(path.parent.absolute() / Path(str(entry[part])).expanduser())

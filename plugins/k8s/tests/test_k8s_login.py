@@ -1,0 +1,469 @@
+"""Which cluster, account and namespace follow from files and environment, and how credentials are renewed."""
+
+import asyncio
+import base64
+import json
+import stat
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_api import ApiRequest, ScriptedApi, run, write_kubeconfig
+from torc_k8s.cluster import Cluster, ClusterAddress, ClusterUnreachable, exec_credentials, login, transport
+from torc_k8s.cluster.kubeconfig import kubeconfig_files, select_context
+from torc_k8s.cluster.login import find_access, log_in
+
+from torc_framework.api import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def no_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither the home folder nor the environment name a cluster or proxy."""
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+# --- which files, which context -------------------------------------------------------------------
+
+
+def test_files_of_the_variable_are_one_document_in_which_the_first_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As kubectl merges them; one that does not exist is passed over."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    write_kubeconfig(one, "https://one:1", name="first")
+    write_kubeconfig(two, "https://two:2", name="second")
+    both = json.loads(two.read_text())
+    both["clusters"].append({"name": "first", "cluster": {"server": "https://other:3"}})
+    two.write_text(json.dumps(both))
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'nosuch'}:{one}::{two}")
+    files = kubeconfig_files(ClusterAddress())
+    assert files == [one, two]
+    assert select_context(files).cluster["server"] == "https://one:1"
+    assert select_context(files, "second").cluster["server"] == "https://two:2"
+
+
+def test_the_home_folder_and_an_option_name_the_file(tmp_path: Path) -> None:
+    """The option is stronger."""
+    folder = tmp_path / "home" / ".kube"
+    folder.mkdir(parents=True)
+    write_kubeconfig(folder / "config", "https://home:1")
+    other = write_kubeconfig(tmp_path / "other", "https://other:1")
+    assert kubeconfig_files(ClusterAddress()) == [folder / "config"]
+    assert kubeconfig_files(ClusterAddress(kubeconfig=str(other))) == [other]
+
+
+def test_the_namespace_of_the_option_is_stronger_than_that_of_the_context(tmp_path: Path) -> None:
+    """And without either it is ``default``."""
+    path = write_kubeconfig(tmp_path / "k", "https://one:1")
+    address = ClusterAddress(kubeconfig=str(path))
+    assert run(find_access(address)).namespace == "space"
+    assert run(find_access(ClusterAddress(kubeconfig=str(path), namespace="mine"))).namespace == "mine"
+    document = json.loads(path.read_text())
+    del document["contexts"][0]["context"]["namespace"]
+    path.write_text(json.dumps(document))
+    assert run(find_access(address)).namespace == "default"
+
+
+GOOD = {
+    "current-context": "it",
+    "clusters": [{"name": "it", "cluster": {"server": "https://c:1"}}],
+    "users": [{"name": "it", "user": {}}],
+    "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "context", "words"),
+    [
+        ({}, "itt", "no context 'itt'; did you mean 'it'?"),
+        ({}, "production", "no context 'production'; there are: it"),
+        ({"current-context": ""}, "", "no current context"),
+        ({"clusters": []}, "", "names the cluster 'it', which does not exist"),
+        ({"users": []}, "", "names the user 'it', which does not exist"),
+        ({"clusters": [{"name": "it", "cluster": {}}]}, "", "cluster 'it' has no server"),
+        ({"clusters": "it"}, "", "clusters must be a list"),
+        ({"users": [{"name": "it", "user": {"exec": "x"}}]}, "", "exec of 'it' must be a map"),
+        ({"users": [{"name": "it", "user": {"auth-provider": "x"}}]}, "", "must be a map"),
+        ({"users": ["it"]}, "", "each entry of users must have a name"),
+        ({"users": [{"name": "it", "user": {"auth-provider": {"name": "gcp"}}}]}, "", "no longer part of"),
+        ({"users": [{"name": "it", "user": {"tokenFile": "nosuch"}}]}, "", "nosuch cannot be read"),
+        ({"users": [{"name": "it", "user": {"token": "a\nb"}}]}, "", "characters that no header may have"),
+        ({"users": [{"name": "it", "user": {"client-key-data": "%%%a"}}]}, "", "not base64"),
+        (
+            {"users": [{"name": "it", "user": {"client-certificate-data": "aGVsbG8=", "client-key-data": "aGVsbG8="}}]},
+            "",
+            "is not valid",
+        ),
+        (
+            {"users": [{"name": "it", "user": {"client-key-data": base64.b64encode(b"ENCRYPTED").decode()}}]},
+            "",
+            "pass phrase",
+        ),
+        (
+            {"clusters": [{"name": "it", "cluster": {"server": "https://c", "certificate-authority": "nosuch"}}]},
+            "",
+            "nosuch cannot be read",
+        ),
+        (
+            {"clusters": [{"name": "it", "cluster": {"server": "https://c", "proxy-url": "socks5://u:p@h:1"}}]},
+            "",
+            "SOCKS is not supported",
+        ),
+        ({"clusters": [{"name": "it", "cluster": {"server": "c:6443"}}]}, "", "no URL with https://"),
+    ],
+)
+def test_a_kubeconfig_that_is_wrong(tmp_path: Path, changes: dict[str, Any], context: str, words: str) -> None:
+    """One sentence that names what to correct, and no secret."""
+    path = tmp_path / "k"
+    path.write_text(json.dumps({**GOOD, **changes}))
+
+    async def test() -> None:
+        await log_in(await find_access(ClusterAddress(kubeconfig=str(path), context=context)))
+
+    with pytest.raises(ConfigError) as caught:
+        run(test())
+    assert words in str(caught.value)
+    assert "u:p" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"a: }", "line 1"),
+        (b"a: b\n\tc", "line 2"),
+        (b"- a", "a map is expected"),
+        (b"", "no current context"),
+        (b"\x00\x01", "not valid YAML"),
+        (b"!!python/object:os.system {}", "not valid YAML"),
+        (b"[" * 5_000, "not valid YAML"),
+    ],
+)
+def test_a_file_that_is_no_kubeconfig(tmp_path: Path, text: bytes, words: str) -> None:
+    """The sentence names file and line."""
+    path = tmp_path / "k"
+    path.write_bytes(text)
+    with pytest.raises(ConfigError) as caught:
+        select_context([path])
+    assert words in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_without_any_configuration_the_sentence_says_what_is_searched(tmp_path: Path) -> None:
+    """No file, no pod; and a file that an option names must exist."""
+    with pytest.raises(ConfigError, match=r"no cluster is configured: ~/.kube/config does not exist"):
+        run(find_access(ClusterAddress()))
+    with pytest.raises(ConfigError, match="no kubeconfig has the context 'a'"):
+        run(find_access(ClusterAddress(context="a")))
+    with pytest.raises(ConfigError, match="does not exist or is not a file"):
+        run(find_access(ClusterAddress(kubeconfig=str(tmp_path))))
+
+
+def test_keys_are_in_no_file_once_the_session_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the library reads them, only the user can read the files."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    seen: list[int] = []
+    with_files = login._with_files
+
+    def watched(entry: dict[str, Any], folder: str) -> dict[str, Any]:
+        result = with_files(entry, folder)
+        seen.extend(stat.S_IMODE(Path(result[name]).stat().st_mode) for name in ("client-key",) if name in result)
+        return result
+
+    monkeypatch.setattr(login, "_with_files", watched)
+    key = base64.b64encode(b"no key").decode()
+    path = write_kubeconfig(
+        tmp_path / "k", "https://c:1", user={"client-certificate-data": key, "client-key-data": key}
+    )
+
+    async def test() -> None:
+        await log_in(await find_access(ClusterAddress(kubeconfig=str(path))))
+
+    with pytest.raises(ConfigError):
+        run(test())
+    assert seen == [0o600]
+    assert not [*(tmp_path / "temporary").iterdir()]
+
+
+# --- credentials that change ----------------------------------------------------------------------
+
+
+async def served(address: ClusterAddress, api: ScriptedApi, count: int = 2) -> list[str]:
+    """Send some requests, and return the tokens that arrived with all requests but those for the version."""
+    cluster = await Cluster.open(address)
+    try:
+        for _ in range(count):
+            await cluster.get("pods", "p")
+    finally:
+        await cluster.close()
+    return [request.headers["authorization"] for request in api.requests if not request.path.endswith("version")]
+
+
+def with_server(tmp_path: Path, valid: str, user: dict[str, Any], count: int = 2) -> list[str]:
+    """Run requests against a server that accepts one token; return the tokens that arrived."""
+
+    async def handle(request: ApiRequest) -> None:
+        if request.headers.get("authorization") == f"Bearer {valid}":
+            await request.answer({"kind": "Pod"})
+        else:
+            await request.refuse(401, "Unauthorized", "Unauthorized")
+
+    async def test() -> list[str]:
+        api = ScriptedApi(handle)
+        await api.start()
+        try:
+            path = write_kubeconfig(tmp_path / "k", f"http://127.0.0.1:{api.port}", user=user)
+            return await served(ClusterAddress(kubeconfig=str(path)), api, count)
+        finally:
+            await api.stop()
+
+    return run(test())
+
+
+def exec_user(tmp_path: Path, script: str, **entry: Any) -> dict[str, Any]:
+    """Return a user whose credentials come from a Python program."""
+    program = tmp_path / "give"
+    program.write_text(f"#!{sys.executable}\nimport json, os, sys, time\nfrom pathlib import Path\n{script}")
+    program.chmod(0o755)
+    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "./give", **entry}}
+
+
+ANSWER = """
+def answer(**status):
+    print(json.dumps({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}))
+count = Path(sys.argv[0] + ".count")
+n = int(count.read_text()) + 1 if count.exists() else 1
+count.write_text(str(n))
+"""
+
+
+def test_a_program_gives_the_token_once_until_it_expires(tmp_path: Path) -> None:
+    """It gets its variables and arguments, and no terminal."""
+    script = f"{ANSWER}info = json.loads(os.environ['KUBERNETES_EXEC_INFO'])\n"
+    script += "assert info['spec']['interactive'] is False and sys.stdin.read() == ''\n"
+    script += "answer(token=os.environ['WHO'] + sys.argv[1] + str(n), expirationTimestamp='2100-01-01T00:00:00Z')"
+    user = exec_user(tmp_path, script, env=[{"name": "WHO", "value": "me"}], args=["-x"])
+    assert with_server(tmp_path, "me-x1", user) == ["Bearer me-x1"] * 2
+
+
+def test_a_refused_token_is_replaced_by_one_more_call_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request is repeated by itself."""
+    monkeypatch.setattr(transport, "RENEW_PAUSE_S", 0.0)
+    user = exec_user(tmp_path, f"{ANSWER}answer(token='t' + str(n))")
+    assert with_server(tmp_path, "t2", user) == ["Bearer t1", "Bearer t2", "Bearer t2"]
+
+
+def test_a_token_that_stays_refused_does_not_call_the_program_in_a_loop(tmp_path: Path) -> None:
+    """Credentials are loaded again at most every few seconds."""
+    user = exec_user(tmp_path, f"{ANSWER}answer(token='t' + str(n))")
+    with pytest.raises(ClusterUnreachable, match=r"refuses the credentials of context 'it' \(401\)"):
+        with_server(tmp_path, "never", user)
+    assert int((tmp_path / "give.count").read_text()) == 1
+
+
+def test_requests_at_once_renew_the_credentials_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them are then repeated with the new token."""
+    monkeypatch.setattr(transport, "RENEW_PAUSE_S", 0.0)
+    user = exec_user(tmp_path, f"{ANSWER}answer(token='t' + str(n))")
+
+    async def handle(request: ApiRequest) -> None:
+        if request.headers["authorization"] == "Bearer t2":
+            await request.answer({"kind": "Pod"})
+        else:
+            await request.refuse(401, "Unauthorized", "Unauthorized")
+
+    async def test() -> None:
+        api = ScriptedApi(handle)
+        await api.start()
+        path = write_kubeconfig(tmp_path / "k", f"http://127.0.0.1:{api.port}", user=user)
+        cluster = await Cluster.open(ClusterAddress(kubeconfig=str(path)))
+        await asyncio.gather(*(cluster.get("pods", "p") for _ in range(16)))
+        await cluster.close()
+        await api.stop()
+
+    run(test())
+    assert int((tmp_path / "give.count").read_text()) == 2
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("print('denied', file=sys.stderr); sys.exit(3)", "failed with exit code 3: denied"),
+        ("sys.exit(1)", "failed with exit code 1: it printed nothing"),
+        ("print('hello')", "is not an ExecCredential"),
+        ("print('[' * 100000)", "is not an ExecCredential"),
+        ("print('{}')", "is not an ExecCredential"),
+        ("os.write(1, b'x' * 5_000_000)", "is not an ExecCredential"),
+        (f"{ANSWER}answer()", "neither a token nor a certificate"),
+        (f"{ANSWER}answer(clientCertificateData='c')", "neither a token nor a certificate"),
+        (f"{ANSWER}answer(token='t', expirationTimestamp='soon')", "is not an ExecCredential"),
+        ("print(json.dumps({'apiVersion': 'v1beta1', 'status': {'token': 't'}}))", "correct exec.apiVersion"),
+        ("time.sleep(1000)", "did not answer within 0.5 s"),
+        ("os.fork(); time.sleep(1000)", "did not answer within 0.5 s"),
+        ("os.fork() or time.sleep(1000); sys.exit(0)", "did not answer within 0.5 s"),
+    ],
+)
+def test_a_program_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, words: str) -> None:
+    """One sentence with the words of the program; it and its children end."""
+    hangs = "sleep" in script
+    real = exec_credentials.exec_credentials
+
+    monkeypatch.setattr(login, "exec_credentials", partial(real, patience_s=0.5 if hangs else 30.0))
+    path = write_kubeconfig(tmp_path / "k", "https://c:1", user=exec_user(tmp_path, script))
+    with pytest.raises(ClusterUnreachable) as caught:
+        run(find_access(ClusterAddress(kubeconfig=str(path))))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"command": "no-such-program", "installHint": "Install\nit."}, "does not exist: Install it."),
+        ({"command": "no-such-program"}, "does not exist: install it, or"),
+        ({"command": ""}, "names no program"),
+        ({"env": "x"}, "must be lists"),
+        ({"env": ["x"]}, "exec.env"),
+        ({"args": {"a": "b"}}, "must be lists"),
+    ],
+)
+def test_a_program_that_cannot_be_called(tmp_path: Path, entry: dict[str, Any], words: str) -> None:
+    """The kubeconfig may say how it is installed."""
+    path = write_kubeconfig(tmp_path / "k", "https://c:1", user=exec_user(tmp_path, "", **entry))
+    with pytest.raises((ClusterUnreachable, ConfigError)) as caught:
+        run(find_access(ClusterAddress(kubeconfig=str(path))))
+    assert words in str(caught.value)
+
+
+def test_a_file_with_a_token_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When its time has come, and at once when the token is refused; it may end with a newline."""
+    monkeypatch.setattr(transport, "RENEW_PAUSE_S", 0.0)
+    monkeypatch.setattr(login, "TOKEN_FILE_S", 0.0)
+    (tmp_path / "token").write_text("old\n")
+
+    async def handle(request: ApiRequest) -> None:
+        (tmp_path / "token").write_text("new\n")
+        await request.answer({"kind": "Pod"})
+
+    async def test() -> list[str]:
+        api = ScriptedApi(handle)
+        await api.start()
+        path = write_kubeconfig(tmp_path / "k", f"http://127.0.0.1:{api.port}", user={"tokenFile": "token"})
+        try:
+            return await served(ClusterAddress(kubeconfig=str(path)), api)
+        finally:
+            await api.stop()
+
+    assert run(test()) == ["Bearer old", "Bearer new"]
+
+
+def test_a_file_that_is_empty_for_a_moment_keeps_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the moment in which it is replaced."""
+    monkeypatch.setattr(transport, "RENEW_PAUSE_S", 0.0)
+    monkeypatch.setattr(login, "TOKEN_FILE_S", 0.0)
+    (tmp_path / "token").write_text("old\n")
+
+    async def handle(request: ApiRequest) -> None:
+        (tmp_path / "token").write_text("")
+        await request.answer({"kind": "Pod"})
+
+    async def test() -> list[str]:
+        api = ScriptedApi(handle)
+        await api.start()
+        path = write_kubeconfig(tmp_path / "k", f"http://127.0.0.1:{api.port}", user={"tokenFile": "token"})
+        try:
+            return await served(ClusterAddress(kubeconfig=str(path)), api)
+        finally:
+            await api.stop()
+
+    assert run(test()) == ["Bearer old", "Bearer old"]
+
+
+def test_the_account_of_the_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Address, token, authority and namespace come from where the kubelet puts them; IPv6 too."""
+    for name, text in (("token", "abc\n"), ("namespace", "jobs"), ("ca.crt", "x")):
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(login, "ACCOUNT_FOLDER", tmp_path)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    access = run(find_access(ClusterAddress()))
+    assert access.cluster == {"server": "https://[fd00::1]:443", "certificate-authority": str(tmp_path / "ca.crt")}
+    assert (access.user, access.namespace) == ({"token": "abc"}, "jobs")
+    assert access.renew_after_s is not None
+    assert run(find_access(ClusterAddress(namespace="mine"))).namespace == "mine"
+
+
+def test_the_login_of_another_account_on_behalf(tmp_path: Path) -> None:
+    """``as`` and ``as-groups`` of a user become headers."""
+    path = write_kubeconfig(tmp_path / "k", "http://c:1", user={"token": "t", "as": "deputy", "as-groups": ["a", "b"]})
+
+    async def test() -> list[tuple[str, str]]:
+        made = await log_in(await find_access(ClusterAddress(kubeconfig=str(path))))
+        await made.close()
+        return made.headers
+
+    assert run(test())[-3:] == [("Impersonate-User", "deputy"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b")]
+
+
+# --- proxies --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("server", "environment", "configured", "expected"),
+    [
+        ("https://c.example:1", {}, None, None),
+        ("https://c.example:1", {"HTTPS_PROXY": "http://p:1"}, None, "http://p:1"),
+        ("https://c.example:1", {"https_proxy": "http://p:1"}, None, "http://p:1"),
+        ("https://c.example:1", {"HTTP_PROXY": "http://p:1"}, None, None),
+        ("https://c.example:1", {"HTTPS_PROXY": "http://p:1"}, "http://q:1", "http://q:1"),
+        ("https://c.example:1", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": ".example"}, None, None),
+        ("https://c.example:1", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "*"}, None, None),
+        ("https://10.1.2.3:1", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "a, 10.0.0.0/8"}, None, None),
+        ("https://11.1.2.3:1", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "a, 10.0.0.0/8"}, None, "http://p:1"),
+        ("https://127.0.0.1:1", {"HTTPS_PROXY": "http://p:1"}, None, None),
+        ("https://localhost:1", {"HTTPS_PROXY": "http://p:1"}, None, None),
+        ("https://[::1]:1", {"HTTPS_PROXY": "http://p:1"}, None, None),
+    ],
+)
+def test_the_proxy_follows_the_rules_of_kubectl(
+    monkeypatch: pytest.MonkeyPatch,
+    server: str,
+    environment: dict[str, str],
+    configured: str | None,
+    expected: str | None,
+) -> None:
+    """That of the kubeconfig first, then that of the environment; loopback has none."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert login._proxy(server, configured) == expected
+
+
+def test_requests_go_through_the_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy that refuses is named as such."""
+
+    async def handle(request: ApiRequest) -> None:
+        await request.answer({"kind": "Pod"})
+
+    async def test() -> list[str]:
+        api = ScriptedApi(handle)
+        await api.start()
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{api.port}")
+        path = write_kubeconfig(tmp_path / "k", "http://cluster.invalid")
+        try:
+            await served(ClusterAddress(kubeconfig=str(path)), api, 1)
+        finally:
+            await api.stop()
+        with pytest.raises(ClusterUnreachable, match="behind a proxy that cannot be reached"):
+            await Cluster.open(ClusterAddress(kubeconfig=str(path)))
+        return [request.target for request in api.requests]
+
+    assert run(test()) == ["http://cluster.invalid/version", "http://cluster.invalid/api/v1/namespaces/space/pods/p"]
