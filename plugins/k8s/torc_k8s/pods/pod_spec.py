@@ -9,23 +9,20 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from torc_framework.api import Attempt, LaunchError, Resources, size_text
+from torc_framework.api import Attempt, LaunchError, size_text
 from torc_k8s.container.stand_in import MOUNTS, VOLUMES, ContainerJob, escape, program_arguments
 from torc_k8s.pods.merge import merge
 from torc_k8s.pods.names import FINALIZER, JOB_NAME, MAIN, STDERR, STDOUT, pod_labels, pod_name
-from torc_k8s.pods.pod_options import PodOptions, Volume
-from torc_k8s.pods.quantities import bytes_quantity, size_quantity
-from torc_k8s.pods.template import OWN_VOLUMES, PodTemplate
+from torc_k8s.pods.option_parts import DEFAULTS, mounts, placement_fields, resource_fields, secret_variables, volumes
+from torc_k8s.pods.pod_options import PodOptions
+from torc_k8s.pods.template import PodTemplate
 
 MAX_POD_BYTES: Final = 1536 * 1024 - 64 * 1024
 """The store of Kubernetes refuses objects above 1.5 MiB; the status of the pod needs some of it."""
 MAX_VARIABLE_BYTES: Final = 128 * 1024 - 1
 """Linux starts no program with a longer argument or variable (``MAX_ARG_STRLEN``)."""
-NO_MEMORY_BYTES: Final = 1024**2
-"""A job that requests this much memory or less has not stated any: it is the default of resource requirements."""
 _OF_OTHER_MACHINES: Final = frozenset({"CUDA_VISIBLE_DEVICES"})
 """Variables that the runner sets for processes of its own machine: in a pod the device plugin chooses the GPUs."""
-_DEFAULTS: Final[Mapping[str, Any]] = {"spec": {"enableServiceLinks": False, "automountServiceAccountToken": False}}
 
 
 @frozen(kw_only=True)
@@ -86,7 +83,7 @@ def build_pod(plan: PodPlan) -> dict[str, Any]:
     """
     options = options_of(plan.attempt, plan.options)
     ours = {"metadata": _metadata(plan, options), "spec": _spec(plan, options)}
-    pod = merge(_DEFAULTS, merge(plan.template.pod, ours) if plan.template is not None else ours)
+    pod = merge(DEFAULTS, merge(plan.template.pod, ours) if plan.template is not None else ours)
     main = pod["spec"]["containers"][0]
     if not main.get("image"):
         raise LaunchError(
@@ -112,28 +109,15 @@ def _metadata(plan: PodPlan, options: PodOptions) -> dict[str, Any]:
 
 
 def _spec(plan: PodPlan, options: PodOptions) -> dict[str, Any]:
-    volumes = dict(_volumes(options))
-    found: dict[str, Any] = {
+    return {
         "restartPolicy": "Never",
-        "containers": [_container(plan, options, volumes)],
-        "volumes": [
-            *VOLUMES,
-            *({"name": name, **volume.source()} for name, volume in volumes.items()),
-            *_shared_memory(options),
-        ],
-        "terminationGracePeriodSeconds": options.grace_s,
-        "serviceAccountName": options.service_account,
-        "automountServiceAccountToken": True if options.service_account else None,
-        "priorityClassName": options.priority_class,
-        "nodeSelector": options.node_selector or None,
-        "affinity": options.affinity or None,
-        "tolerations": [each.as_dict() for each in options.tolerations or ()],
-        "imagePullSecrets": [{"name": name} for name in options.pull_secrets or ()],
+        "containers": [_container(plan, options)],
+        "volumes": [*VOLUMES, *volumes(options)],
+        **placement_fields(options),
     }
-    return {name: value for name, value in found.items() if value not in (None, [])}
 
 
-def _container(plan: PodPlan, options: PodOptions, volumes: Mapping[str, Volume]) -> dict[str, Any]:
+def _container(plan: PodPlan, options: PodOptions) -> dict[str, Any]:
     attempt = plan.attempt
     job = ContainerJob(
         command=attempt.command if plan.command is None else plan.command,
@@ -145,7 +129,6 @@ def _container(plan: PodPlan, options: PodOptions, volumes: Mapping[str, Volume]
         log_wait_s=plan.log_wait_s,
         waits_for_go=plan.waits_for_go,
     )
-    mounts = [*MOUNTS, *(volume.mounted(name) for name, volume in volumes.items())]
     found: dict[str, Any] = {
         "name": MAIN,
         "image": options.image,
@@ -153,8 +136,8 @@ def _container(plan: PodPlan, options: PodOptions, volumes: Mapping[str, Volume]
         "command": program_arguments(job),
         "env": list(_environment(plan, options)),
         "envFrom": [{"secretRef": {"name": plan.secret}}] if plan.secret else None,
-        "resources": _resources(attempt.resources, options) or None,
-        "volumeMounts": [*mounts, *({"name": SHM, "mountPath": "/dev/shm"} for _ in _shared_memory(options))],
+        "resources": resource_fields(attempt.resources, options) or None,
+        "volumeMounts": [*MOUNTS, *mounts(options)],
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -165,42 +148,7 @@ def _environment(plan: PodPlan, options: PodOptions) -> Iterator[dict[str, Any]]
     given = {name: text for name, text in plan.attempt.environment.items() if name not in left_out}
     for name, text in {**given, **(options.env or {}), **plan.environment}.items():
         yield {"name": name, "value": escape(text)}
-    for name, reference in (options.env_from_secrets or {}).items():
-        secret, _, key = reference.partition("/")
-        yield {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
-
-
-def _resources(resources: Resources, options: PodOptions) -> dict[str, Any]:
-    """Return requests and limits. A job without resource requirements, which have a run time, requests nothing."""
-    requests: dict[str, str] = {}
-    limits: dict[str, str] = {}
-    if resources.runtime_s is not None:
-        requests["cpu"] = str(resources.num_cpus)
-        if options.cpu_limit != "none":
-            limits["cpu"] = requests["cpu"]
-        if resources.memory_bytes > NO_MEMORY_BYTES:
-            requests["memory"] = limits["memory"] = bytes_quantity(resources.memory_bytes)
-        if resources.num_gpus:
-            limits[options.gpu_resource or GPU] = str(resources.num_gpus)
-    if options.ephemeral_storage:
-        limits["ephemeral-storage"] = size_quantity(options.ephemeral_storage)
-        requests["ephemeral-storage"] = limits["ephemeral-storage"]
-    return {name: value for name, value in (("requests", requests), ("limits", limits)) if value}
-
-
-GPU: Final = "nvidia.com/gpu"
-SHM: Final = OWN_VOLUMES + "shm"
-
-
-def _volumes(options: PodOptions) -> Iterator[tuple[str, Volume]]:
-    for place, volume in enumerate(options.volumes or ()):
-        yield f"{OWN_VOLUMES}volume-{place}", volume
-
-
-def _shared_memory(options: PodOptions) -> list[dict[str, Any]]:
-    if not options.shm_size:
-        return []
-    return [{"name": SHM, "emptyDir": {"medium": "Memory", "sizeLimit": size_quantity(options.shm_size)}}]
+    yield from secret_variables(options)
 
 
 def _check_sizes(pod: Mapping[str, Any], main: Mapping[str, Any]) -> None:

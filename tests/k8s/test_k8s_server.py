@@ -1,0 +1,105 @@
+"""The manifests of torc-server with PostgreSQL, applied, and used by worker pods."""
+
+import secrets
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from k8s_cluster import MANIFESTS, Document, Namespace, PodTorc, eventually, kubectl
+from k8s_images import postgres_image, torc_image
+from programs import BIN
+
+PASSWORD = "lab-pass-of-admin"
+
+
+def volume(namespace: Namespace, folder: Path) -> str:
+    """Create the volume that the claim of the database gets: the cluster has no provisioner. Return its name."""
+    folder.mkdir()
+    folder.chmod(0o777)
+    name = f"{namespace.name}-data"
+    claim = {"namespace": namespace.name, "name": "data-torc-postgres-0"}
+    spec = {
+        "capacity": {"storage": "10Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "hostPath": {"path": str(folder)},
+        "claimRef": claim,
+        "persistentVolumeReclaimPolicy": "Retain",
+    }
+    namespace.admin.call("POST", "/api/v1/persistentvolumes", {"metadata": {"name": name}, "spec": spec})
+    return name
+
+
+def manifests(namespace: Namespace, folder: str) -> list[Document]:
+    """Return the objects that ``kubectl kustomize`` makes of a folder of manifests, with the images of the tests.
+
+    The cluster is older than ``policy/v1`` of disruption budgets (1.21).
+    """
+    text = kubectl("kustomize", str(MANIFESTS / folder))
+    text = text.replace("policy/v1\n", "policy/v1beta1\n").replace("namespace: default", f"namespace: {namespace.name}")
+    text = text.replace("image: torc:0.1.0", f"image: {torc_image()}")
+    text = text.replace("image: postgres:16", f"image: {postgres_image()}")
+    return list(yaml.safe_load_all(text))
+
+
+def apply(folder: Path, objects: list[Document]) -> None:
+    """Create objects as a user does."""
+    path = folder / "objects.yaml"
+    path.write_text(yaml.safe_dump_all(objects))
+    kubectl("apply", "-f", str(path))
+
+
+def ready_pods(namespace: Namespace, app: str) -> list[Document]:
+    """Return the pods of an application whose probes succeed."""
+    pods = namespace.pods(f"app.kubernetes.io/name={app}").values()
+    return [pod for pod in pods if {"type": "Ready", "status": "True"}.items() <= _ready(pod).items()]
+
+
+def _ready(pod: Document) -> Document:
+    found = (each for each in pod["status"].get("conditions", ()) if each["type"] == "Ready")
+    return {key: value for each in found for key, value in each.items() if key in ("type", "status")}
+
+
+@pytest.fixture
+def server(namespace: Namespace, tmp_path: Path, work: Path) -> Iterator[PodTorc]:
+    """torc on this machine, with two servers and PostgreSQL in pods."""
+    users = tmp_path / "users"
+    htpasswd = [
+        str(BIN / "torc-htpasswd"),
+        "add",
+        "--create",
+        "--password",
+        PASSWORD,
+        "--cost",
+        "4",
+        str(users),
+        "admin",
+    ]
+    subprocess.run(htpasswd, check=True, capture_output=True)
+    password = f"--from-literal=database-password={secrets.token_hex(8)}"
+    kubectl("-n", namespace.name, "create", "secret", "generic", "torc-server", password, f"--from-file={users}")
+    name = volume(namespace, tmp_path / "database")
+    try:
+        objects = manifests(namespace, "server")
+        servers = next(each for each in objects if each["kind"] == "Deployment")
+        apply(tmp_path, [each for each in objects if each is not servers])
+        (database,) = eventually(lambda: ready_pods(namespace, "torc-postgres"))
+        alias = {"ip": database["status"]["podIP"], "hostnames": ["torc-postgres"]}  # the cluster has no DNS
+        servers["spec"]["template"]["spec"]["hostAliases"] = [alias]
+        apply(tmp_path, [servers])
+        eventually(lambda: len(ready_pods(namespace, "torc-server")) >= 2)
+        url = f"http://{ready_pods(namespace, 'torc-server')[0]['status']['podIP']}:8080/torc-service/v1"
+        torc = PodTorc(namespace, work, url, tmp_path / "home")
+        torc.env |= {"TORC_USERNAME": "admin", "TORC_PASSWORD": PASSWORD}
+        yield torc
+    finally:
+        namespace.admin.call("DELETE", f"/api/v1/persistentvolumes/{name}")
+
+
+def test_servers_in_pods_answer(server: PodTorc, namespace: Namespace) -> None:
+    """They require a password, survive a drain but for one, and Prometheus finds their metrics."""
+    server("ping")
+    denied = server.run("workflows", "list", env={"TORC_PASSWORD": "wrong"})
+    assert denied.returncode != 0
+    assert server.json("workflows", "list") is not None
