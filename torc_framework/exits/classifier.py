@@ -54,6 +54,7 @@ def class_of_word(word: str) -> ExitClass | None:
         kubernetes_reasons.POD_REASONS,
         kubernetes_reasons.CONTAINER_REASONS,
         kubernetes_reasons.DISRUPTIONS,
+        kubernetes_reasons.POD_MARKS,
         slurm_states.REASONS,
         STATUSES,
     )
@@ -71,8 +72,15 @@ def _scheduler(seen: ExitObservation) -> ExitVerdict | None:
         if named is ExitClass.CANCELED and (seen.stop_reason is not None or slurm_states.is_uncanceled_step(seen)):
             continue  # the runner canceled it for a reason of its own, or it was not canceled at all
         if named is not None and named not in _DECIDED_BY_EXIT:
-            return ExitVerdict(named, f"the scheduler reports {word}", 1.0, (field,))
+            return ExitVerdict(named, f"the scheduler reports {word}{_explanation(seen, field, names)}", 1.0, (field,))
     return None
+
+
+def _explanation(seen: ExitObservation, field: str, names: Mapping[str, ExitClass | None]) -> str:
+    """Return the sentence with which the scheduler explains its state; empty if it is none or determines a class."""
+    words = seen.scheduler_reason or ""
+    is_sentence = " " in words and names["scheduler_reason"] in (None, ExitClass.UNKNOWN)
+    return f": {words}" if field == "scheduler_state" and is_sentence else ""
 
 
 def _scheduler_alone(seen: ExitObservation) -> ExitVerdict | None:
@@ -316,7 +324,7 @@ def exit_return_code(
 ) -> int:
     """Return the return code of an ending.
 
-    If the scheduler or the kernel decided its class, the class determines the code.
+    If the scheduler or the kernel decided its class, the class determines the code. Only a clean end has the code 0.
 
     Args:
         seen: The observation.
@@ -333,7 +341,7 @@ def exit_return_code(
     }
     if _OUTSIDE_EVIDENCE.intersection(verdict.evidence) and verdict.exit_class in by_class:
         return by_class[verdict.exit_class]
-    number = render_return_code(seen)
+    number = render_return_code(seen) or int(verdict.exit_class not in _CLEAN)
     limits = {StopReason.MEMORY_LIMIT: OOM_RETURN_CODE, **dict.fromkeys(_STOPPED_BY_SYSTEM, TIMEOUT_RETURN_CODE)}
     if seen.stop_reason in limits and number == limits[seen.stop_reason] and number != seen.exit_code:
         return oom_exit_code if seen.stop_reason is StopReason.MEMORY_LIMIT else timeout_exit_code

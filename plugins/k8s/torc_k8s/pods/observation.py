@@ -39,14 +39,43 @@ class _State:
     words: str = ""
 
 
-def ended(facts: PodFacts) -> bool:
+def ended(facts: PodFacts, now: float) -> bool:
     """Return whether the job of a pod is over, which the container of the job determines, not the phase.
 
-    A sidecar may still run then. A pod that is deleted before it has a node never starts.
+    A sidecar may still run then. A pod that was deleted before it had a node, or before its container was started,
+    never starts. A pod whose deletion was asked for runs on until its container has ended.
+
+    Args:
+        facts: The pod.
+        now: The present time, seconds since the epoch.
     """
-    if facts.main is not None and facts.main.state == "terminated":
+    if facts.is_over or (facts.main is not None and facts.main.state == "terminated"):
         return True
-    return facts.is_over or (facts.was_asked_to_end and not facts.node)
+    if facts.deletion_at is None or (facts.main is not None and facts.main.state == "running"):
+        return False
+    return not facts.node or now > facts.deletion_at + _KUBELET_S
+
+
+_KUBELET_S: Final = 5.0
+"""Seconds after its grace period by which the kubelet has reported a container of a deleted pod that it had started."""
+
+
+def silent_since(facts: PodFacts) -> float | None:
+    """Return since when the node of a running pod has not reported; None if it reports as far as is known.
+
+    A node that does not report has its pods marked as not ready, without a reason. A running pod whose grace period is
+    over is on a node that does not report either, or that was removed from the cluster. (Measured with release 1.20.)
+
+    Returns:
+        Seconds since the epoch, by the clock of the cluster.
+    """
+    if facts.main is None or facts.main.state != "running" or facts.is_over:
+        return None
+    ready = facts.conditions.get("Ready")
+    since = [facts.deletion_at]
+    if ready is not None and not ready.is_true and not ready.reason and facts.main.is_ready:
+        since.append(ready.at)
+    return min((at for at in since if at is not None), default=None)
 
 
 def observe(
@@ -121,15 +150,19 @@ def observe_not_started(facts: PodFacts, why: WaitingReason, now: float, waited_
         now: The present time, seconds since the epoch.
         waited_s: How long it has waited.
     """
-    is_image = class_of_word(why.reason) is ExitClass.IMAGE_PULL
+    is_named = class_of_word(why.reason) in _BY_WORD
     return ExitObservation(
         EXECUTOR,
         ended_at=now,
-        launch_error=None if is_image else f"its pod did not start within {duration_text(waited_s)}: {why.text}",
+        launch_error=None if is_named else f"its pod did not start within {duration_text(waited_s)}: {why.text}",
         scheduler_state=why.reason,
         scheduler_reason=why.message or None,
         raw={**_raw(facts, stopped=True, gone=False), "waited_s": round(waited_s, 1)},
     )
+
+
+_BY_WORD: Final = (ExitClass.IMAGE_PULL, ExitClass.NODE_FAILURE)
+"""Classes that the reason of a waiting pod determines; all others are failures to start."""
 
 
 # --- the cluster's words ----------------------------------------------------------------------------
@@ -141,7 +174,9 @@ def _state(facts: PodFacts, events: tuple[PodEvent, ...], *, stopped: bool, gone
     disruption = facts.true_condition("DisruptionTarget")
     is_disturbed = (disruption is not None or facts.was_asked_to_end or gone) and not _finished_by_itself(facts)
     if disruption is not None and is_disturbed:
-        return _State(disruption.reason or "DisruptionTarget", _line(disruption.message))
+        if class_of_word(disruption.reason) is not None:
+            return _State(disruption.reason, _line(disruption.message))
+        return _State(disruption.type, _line(f"{disruption.reason} {disruption.message}"))
     if facts.reason:
         return _State(facts.reason, _line(facts.message))
     if main is not None and main.state == "terminated" and main.reason and main.reason not in SAYS_NO_MORE:
@@ -149,7 +184,9 @@ def _state(facts: PodFacts, events: tuple[PodEvent, ...], *, stopped: bool, gone
     if is_disturbed and not stopped:
         told = next((event for event in events if event.reason in _OF_DELETIONS), None)
         return (
-            _State(told.reason, _line(told.message)) if told else _State(DELETED, "another than torc deleted the pod")
+            _State(told.reason, _line(told.message))
+            if told
+            else _State(DELETED, "its pod was deleted, and not by torc")
         )
     return _State()
 
@@ -182,10 +219,11 @@ def _launch_error(facts: PodFacts, state: _State) -> str | None:
         hint = " (the image needs a /bin/sh)" if "/bin/sh" in main.message else ""
         return f"{main.reason}: {main.first_line}{hint}"
     if state.word is not None:
-        return None
+        is_refusal = facts.is_over and class_of_word(state.word) in (None, ExitClass.LAUNCH_FAILURE)
+        return f"{state.word}: {state.words}" if is_refusal else None
     failed = next((each for each in facts.others if each.is_init and (each.exit_code or each.signal)), None)
     if failed is not None:
-        said = failed.first_line or failed.reason
+        said = failed.first_line or (failed.reason if failed.reason not in SAYS_NO_MORE else "")
         return f"init container {failed.name} ended with exit code {failed.exit_code}" + (f": {said}" if said else "")
     return "its container never started" if facts.is_over else None
 

@@ -4,6 +4,7 @@ Sources: Kubernetes documentation, "Debug Pods" and "Images" (ImagePullBackOff);
 kubelet (``images/types.go``, ``container/sync_result.go``, ``events/event.go``), release 1.20 and 1.34.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final
@@ -81,6 +82,7 @@ _OF_EVENTS: Final[Mapping[str, WaitingKind]] = {
     "FailedCreatePodContainer": _K.STUCK,
     "NetworkNotReady": _K.STUCK,
     "FailedValidation": _K.STUCK,
+    "NodeNotReady": _K.STUCK,
     "Pulling": _K.PREPARING,
 }
 """Kind by reason of an event about a pod that has a node and whose containers do not say why they wait."""
@@ -96,38 +98,54 @@ def waiting_reason(facts: PodFacts, events: Iterable[PodEvent] = ()) -> WaitingR
     has_started = facts.main is not None and facts.main.state in ("running", "terminated")
     if has_started or facts.is_over or facts.was_asked_to_end:
         return None
+    known = tuple(events)
     for container in (*facts.others, *((facts.main,) if facts.main is not None else ())):
-        if found := _of_container(container, facts):
+        if found := _of_container(container, facts, known):
             return found
     scheduled = facts.conditions.get("PodScheduled")
     if scheduled is not None and not scheduled.is_true and not facts.node:
         return _of_condition(scheduled, facts)
-    return _of_events(events) if facts.node else None
+    return _of_events(known) if facts.node else None
 
 
-def _of_container(container: ContainerFacts, facts: PodFacts) -> WaitingReason | None:
+def _of_container(container: ContainerFacts, facts: PodFacts, events: tuple[PodEvent, ...]) -> WaitingReason | None:
     kind = _OF_CONTAINERS.get(container.reason) if container.state == "waiting" else None
     if kind is None:
         return None
     scheduled = facts.true_condition("PodScheduled")
     since = scheduled.at if scheduled is not None and scheduled.at is not None else facts.created_at
-    return WaitingReason(kind, container.reason, container.first_line, since, container.name)
+    message = container.first_line
+    if container.reason == "ImagePullBackOff":
+        message = next((_line(each.message) for each in events if each.message.startswith(_PULL_FAILED)), message)
+    return WaitingReason(kind, container.reason, message, since, container.name)
+
+
+_PULL_FAILED: Final = "Failed to pull image"
+"""How the event begins that tells why an image could not be pulled; the status only says that it is tried again."""
+_NEVER_ROOM: Final = re.compile(r'persistentvolumeclaim "[^"]*" (not found|is being deleted)')
+"""Messages of the scheduler about something that more room does not change."""
 
 
 def _of_condition(scheduled: PodCondition, facts: PodFacts) -> WaitingReason | None:
     kind = _OF_CONDITIONS.get(scheduled.reason)
     if kind is None:
         return None
-    message = " ".join(scheduled.message.split())
+    message = _line(scheduled.message)
+    if _NEVER_ROOM.search(message):
+        kind = WaitingKind.STUCK
     if facts.nominated_node:
         message += f" (others make room on node {facts.nominated_node})"
     return WaitingReason(kind, scheduled.reason, message.strip(), scheduled.at or facts.created_at)
 
 
-def _of_events(events: Iterable[PodEvent]) -> WaitingReason | None:
+def _of_events(events: tuple[PodEvent, ...]) -> WaitingReason | None:
     """Return what the newest of these events says; a warning has precedence over a normal event of the same second."""
     named = [event for event in events if event.reason in _OF_EVENTS]
     if not named:
         return None
     newest = max(named, key=lambda event: (event.at or 0.0, event.is_warning))
-    return WaitingReason(_OF_EVENTS[newest.reason], newest.reason, " ".join(newest.message.split()), newest.at)
+    return WaitingReason(_OF_EVENTS[newest.reason], newest.reason, _line(newest.message), newest.at)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
