@@ -236,6 +236,8 @@ class Cluster:
     ) -> AsyncGenerator[bytes]:
         """Yield the log of a container in pieces as they arrive.
 
+        Before the pod has a node, the log ends at once without a byte.
+
         Args:
             pod: The pod.
             container: The container; empty for the only one.
