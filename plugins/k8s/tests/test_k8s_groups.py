@@ -32,7 +32,7 @@ def task(name: str = "a", **values: Any) -> GroupTask:
 @pytest.mark.parametrize(
     ("tasks", "rules", "text"),
     [
-        ([], {}, "it has 0 tasks; expected 1 to 1000"),
+        ([], {}, "it has 0 tasks; expected 1 to 256"),
         ([task(), task("a", lead=True)], {}, "two tasks are named 'a'"),
         ([task(), task("b")], {}, "no task is marked 'lead: true'"),
         ([task(lead=True), task("b", lead=True)], {}, "a, b are all marked 'lead: true'"),
@@ -63,8 +63,8 @@ def test_several_nodes_are_equal_members() -> None:
     assert (len(plan.members), plan.barrier, plan.ignore_nonlead_status) == (3, True, False)
     member = plan.members[2].attempt_of(job)
     assert (member.command, member.resources.num_nodes, member.resources.num_cpus) == ("run it", 1, 2)
-    with pytest.raises(LaunchError, match="at most 1000"):
-        plan_group(attempt(resources=Resources(num_nodes=1001)), None)
+    with pytest.raises(LaunchError, match="at most 256"):
+        plan_group(attempt(resources=Resources(num_nodes=257)), None)
     with pytest.raises(LaunchError, match="give one of the two"):
         plan_group(job, GroupOptions(tasks=[task()]))
 

@@ -1,13 +1,15 @@
 """Kubernetes: check the cluster, start pods that run jobs, remove what is left."""
 
 from torc_framework.api.commands import CommandGroup
-from torc_k8s.commands import check
+from torc_k8s.commands import check, groups
 
 app = CommandGroup(
     """Kubernetes: check the cluster, start pods that run jobs, remove what is left.
 
     Examples:
         torc k8s check
+        torc k8s groups 42
     """
 )
 check.register(app)
+groups.register(app)

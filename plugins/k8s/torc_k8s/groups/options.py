@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from torc_framework.api import ConfigError, exit_action_problems, parse_memory
 
-MOST_TASKS: Final = 1000
+MOST_TASKS: Final = 256
 """Most tasks of a group."""
 MOST_RETRIES: Final = 1000
 """Largest ``max_retries``."""

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from attrs import evolve, fields, frozen
 
 from torc_framework.api import ConfigError
+from torc_k8s.groups.options import GroupOptions
 from torc_k8s.pods.names import ANNOTATION_PREFIX, LABELS, key_problem, label_problem, name_problem
 from torc_k8s.pods.quantities import size_quantity
 
@@ -178,6 +179,7 @@ class PodOptions:
         annotations: Further annotations of the pod.
         grace_s: Seconds between SIGTERM and SIGKILL if the cluster or a person deletes the pod.
         pod_template: File with a Pod in YAML, on the machine of the runner, into which the pod is merged.
+        group: Tasks of which each runs in a pod of its own, and that begin and end together.
     """
 
     image: str | None = None
@@ -200,6 +202,7 @@ class PodOptions:
     annotations: dict[str, str] | None = None
     grace_s: int | None = None
     pod_template: str | None = None
+    group: GroupOptions | None = None
 
     def __attrs_post_init__(self) -> None:
         """Raise `ConfigError` for values that Kubernetes would refuse; the message begins with the key."""
