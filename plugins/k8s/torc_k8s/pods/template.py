@@ -46,7 +46,7 @@ def load_template(path: str) -> PodTemplate:
     if not isinstance(pod, dict):
         raise file.error((), "expected a Pod: apiVersion, kind, metadata and spec")
     _check_kind(file, pod)
-    _check_type(file, (), pod, "V1Pod")
+    _check_model(file, (), pod, "V1Pod")
     for fields, check in _RULES.items():
         _check_rule(file, pod, fields, check)
     return PodTemplate(path, {"metadata": _metadata(pod), "spec": _with_main_first(file, pod.get("spec") or {})})
@@ -165,16 +165,17 @@ def _check_kind(file: YamlFile, pod: Mapping[str, Any]) -> None:
 
 # --- types of fields --------------------------------------------------------------------------------
 
-_COLLECTION: Final = re.compile(r"(list|dict)[\[(](?:str, ?)?(.+)[\])]")
-_QUANTITY_FIELDS: Final = frozenset({"limits", "requests", "sizeLimit", "divisor", "overhead"})
+_COLLECTION: Final = re.compile(r"([Ll]ist|[Dd]ict)[\[(](?:str, ?)?(.+)[\])]")
+_QUANTITIES: Final = frozenset({"sizeLimit", "divisor"})
+_QUANTITY_MAPS: Final = frozenset({"limits", "requests", "overhead"})
 
 
 def _check_type(file: YamlFile, path: Path, value: Any, kind: str) -> None:
-    """Raise `ConfigError` for a value that is not of a type of the client's models, such as ``list[V1Container]``."""
-    if value is None or (kind == "object" and _is_unchecked(path)):
+    """Raise `ConfigError` for a value that is not of a type of the client's models, such as ``List[V1Container]``."""
+    if value is None or kind == "object":
         return
     collection = _COLLECTION.fullmatch(kind)
-    if collection and collection[1] == "list":
+    if collection and collection[1].lower() == "list":
         _require(file, path, value, list, "a list")
         for place, each in enumerate(value):
             _require_key(file, (*path, place), each)
@@ -183,6 +184,8 @@ def _check_type(file: YamlFile, path: Path, value: Any, kind: str) -> None:
         _require(file, path, value, dict, "a mapping")
         for key, each in value.items():
             _check_type(file, (*path, key), each, collection[2])
+    elif path[-1] in _QUANTITIES or (len(path) > 1 and path[-2] in _QUANTITY_MAPS):
+        _check_quantity(file, path, value)
     elif kind in _SCALARS:
         _check_scalar(file, path, value, kind)
     else:
@@ -198,17 +201,12 @@ def _require_key(file: YamlFile, path: Path, item: Any) -> None:
         raise file.error(path, f"{_shown(path)}.{how.key} is missing; every item of {path[-2]} needs one")
 
 
-def _is_unchecked(path: Path) -> bool:
-    return not _QUANTITY_FIELDS.intersection(map(str, path))
-
-
 _SCALARS: Final[Mapping[str, tuple[type | tuple[type, ...], str]]] = {
     "str": (str, "text; put it in quotes"),
     "int": (int, "a whole number"),
     "float": ((int, float), "a number"),
     "bool": (bool, "true or false"),
     "datetime": (str, "a time such as 2026-01-02T03:04:05Z"),
-    "object": ((str, int, float), "a quantity such as 500m or 2Gi"),
 }
 
 
@@ -216,11 +214,13 @@ def _check_scalar(file: YamlFile, path: Path, value: Any, kind: str) -> None:
     types, expected = _SCALARS[kind]
     if not isinstance(value, types) or (isinstance(value, bool) and kind != "bool"):
         raise file.error(path, f"{_shown(path)} is {_value(value)}; expected {expected}")
-    if _QUANTITY_FIELDS.intersection(map(str, path[-2:])):
-        try:
-            parse_quantity(value)
-        except ValueError as error:
-            raise file.error(path, f"{_shown(path)}: {error}") from None
+
+
+def _check_quantity(file: YamlFile, path: Path, value: Any) -> None:
+    try:
+        parse_quantity(value)
+    except ValueError as error:
+        raise file.error(path, f"{_shown(path)}: {error}") from None
 
 
 def _check_model(file: YamlFile, path: Path, value: Any, kind: str) -> None:
