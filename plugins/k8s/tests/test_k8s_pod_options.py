@@ -120,6 +120,10 @@ def test_resources_become_requests_and_limits() -> None:
     }
 
 
+def test_no_cpus_are_no_limit() -> None:
+    assert main(resources=Resources(num_cpus=0, runtime_s=60.0))["resources"] == {"requests": {"cpu": "0"}}
+
+
 def test_a_job_without_requirements_requests_nothing() -> None:
     assert "resources" not in main(resources=Resources())
     assert main(resources=Resources(runtime_s=60.0))["resources"] == {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}
@@ -211,11 +215,12 @@ def test_everything_else_of_a_pod() -> None:
 @pytest.mark.parametrize(
     ("attempt", "words"),
     [
+        ({"container": "\t"}, "container: image: it is"),
         ({"environment": {"BIG": "x" * 131_072}}, "the variable BIG has 128 KiB"),
         ({"environment": {f"V{number}": "$" * 60_000 for number in range(20)}}, "the pod has"),
     ],
 )
-def test_what_is_too_large_is_an_error(attempt: dict[str, Any], words: str) -> None:
+def test_what_cannot_be_a_pod_is_an_error(attempt: dict[str, Any], words: str) -> None:
     with pytest.raises(LaunchError, match=words):
         built(**attempt)
 
@@ -224,7 +229,7 @@ def test_what_is_too_large_is_an_error(attempt: dict[str, Any], words: str) -> N
 
 OF_JOBS: list[tuple[dict[str, Any], str]] = [
     ({"image": " "}, "image: it is ' '; expected the name of an image"),
-    ({"image": "a b"}, "image: it is 'a b'"),
+    ({"image": "a\nb"}, "image: it is 'a\\nb'"),
     ({"imge": "a"}, "imge: unknown key 'imge'; did you mean 'image'?"),
     ({"pull_policy": "always"}, "did you mean 'Always'?"),
     ({"node_selector": {"a b": "c"}}, "node_selector: 'a b' is no key of a label"),
@@ -278,7 +283,7 @@ OF_RUNS: list[tuple[dict[str, Any], str]] = [
     ({"start_limit_s": 0.0}, "start_limit_s of executor k8s is 0; it must be greater than 0"),
     ({"lost_after_s": float("nan")}, "lost_after_s of executor k8s is nan"),
     ({"max_pods": -1}, "max_pods of executor k8s is -1; it must not be below 0"),
-    ({"image": "a b"}, "option of executor k8s: image: it is 'a b'"),
+    ({"image": " "}, "option of executor k8s: image: it is ' '"),
 ]
 
 

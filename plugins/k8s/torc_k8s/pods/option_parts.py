@@ -61,7 +61,7 @@ def resource_fields(resources: Resources, options: PodOptions) -> dict[str, Any]
     limits: dict[str, str] = {}
     if resources.runtime_s is not None:
         requests["cpu"] = str(resources.num_cpus)
-        if options.cpu_limit != "none":
+        if options.cpu_limit != "none" and resources.num_cpus:
             limits["cpu"] = requests["cpu"]
         if resources.memory_bytes > NO_MEMORY_BYTES:
             requests["memory"] = limits["memory"] = bytes_quantity(resources.memory_bytes)

@@ -286,7 +286,7 @@ def _choice_problem(value: str | None, choices: tuple[str, ...]) -> str | None:
 
 
 def _image_problem(image: str) -> str | None:
-    if image and len(image) <= 1024 and not any(each.isspace() or not each.isprintable() for each in image):
+    if image.strip() and len(image) <= 1024 and image.isprintable():
         return None
     return f"it is {image[:80]!r}; expected the name of an image, such as python:3.12"
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from torc_framework.api import Attempt, LaunchError, size_text
+from torc_framework.api import Attempt, ConfigError, LaunchError, size_text
 from torc_k8s.container.stand_in import MOUNTS, VOLUMES, ContainerJob, escape, program_arguments
 from torc_k8s.pods.merge import merge
 from torc_k8s.pods.names import FINALIZER, JOB_NAME, MAIN, STDERR, STDOUT, pod_labels, pod_name
@@ -69,8 +69,15 @@ class PodPlan:
 
 
 def options_of(attempt: Attempt, run: PodOptions) -> PodOptions:
-    """Return the options of an attempt's pod: those of the job, its short form ``container``, then those of the run."""
-    named = PodOptions(image=attempt.container or None)
+    """Return the options of an attempt's pod: those of the job, its short form ``container``, then those of the run.
+
+    Raises:
+        LaunchError: the job's container is no name of an image.
+    """
+    try:
+        named = PodOptions(image=attempt.container or None)
+    except ConfigError as error:
+        raise LaunchError(f"container: {error}") from None
     own = attempt.options if isinstance(attempt.options, PodOptions) else PodOptions()
     return own.over(named.over(run))
 
