@@ -117,6 +117,13 @@ def runs_on_nodes(client: TorcClient, workflow_id: int) -> bool:
     )
 
 
+def last_executor(client: TorcClient, workflow_id: int) -> str | None:
+    """Return the name of the executor of the workflow's last runner; None if it had none."""
+    records = client.find(ComputeNodeRecord, workflow_id=workflow_id, sort_by="id", reverse_sort=True, limit=1)
+    described = records[0].scheduler if records else None
+    return str(described.get("type", DEFAULT_EXECUTOR)) if isinstance(described, dict) else None
+
+
 def executor_option(
     client: TorcClient, workflow_id: int, executors: InstalledExecutors, sites: Iterable[str] = ()
 ) -> str:
@@ -130,9 +137,7 @@ def executor_option(
         executors: The installed executors.
         sites: Further sites of the last run, on which no runner began.
     """
-    records = client.find(ComputeNodeRecord, workflow_id=workflow_id, sort_by="id", reverse_sort=True, limit=1)
-    described = records[0].scheduler if records else None
-    name = str(described.get("type", DEFAULT_EXECUTOR)) if isinstance(described, dict) else DEFAULT_EXECUTOR
+    name = last_executor(client, workflow_id) or DEFAULT_EXECUTOR
     executor = None if name == DEFAULT_EXECUTOR else executors().get(name)
     if executor is None or not issubclass(executor, Launcher):
         return ""

@@ -212,6 +212,16 @@ def test_an_executor_that_is_not_there(call: Explain, create: Callable[..., int]
     assert call("explain", wid, "--job", "a")["reason"] == "waits_turn"
 
 
+def test_a_container_for_an_executor_that_runs_none(call: Explain, create: Callable[..., int]) -> None:
+    wid = create("name: a, command: 'true', executor: local")
+    job = call("jobs", "list", wid)["jobs"][0]["id"]
+    call("jobs", "update", job, "--container", "image:1")
+    found = call("explain", wid)["groups"][0]
+    assert (found["cause"], found["is_problem"]) == ("no_containers", True)
+    assert found["text"].startswith("it names a container, and executor 'local' runs none; ")
+    assert found["commands"][0].startswith(f"torc jobs update {job} --executor ")
+
+
 def test_a_runner_that_cannot_start_more(call: Explain, create: Callable[..., int], server: str) -> None:
     """Which machine, since when, why, and what helps; another runner with room takes what is ready."""
     wid = create("name: a, command: 'true'", "name: b, command: 'true'")

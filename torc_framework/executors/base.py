@@ -27,8 +27,8 @@ class Capabilities:
         limits_runtime: It stops attempts at the job's run time itself, so that the runner does not have to.
         runs_containers: It runs an attempt in the image `Attempt.container`. The others refuse jobs that name one.
         checks_outputs: It looks for the files `Attempt.outputs` itself, where attempts run, and reports
-            `ExitObservation.missing_outputs` and `ExitObservation.outputs_written`. The runner then looks for none:
-            they may be on a file system that this machine does not have.
+            `ExitObservation.missing_outputs` and `ExitObservation.outputs_written`. The runner then misses
+            none: they may be on a file system that this machine does not have.
     """
 
     can_launch: bool = False

@@ -11,6 +11,7 @@ from typing import Any, Final
 from attrs import Factory, evolve, frozen
 
 from torc_framework.explain.workflow_state import ActiveRunner, WorkflowState
+from torc_framework.job_options import container_refusal, runs_containers
 from torc_framework.models.pending_reason import join_reasons
 from torc_framework.models.records import JobRecord
 from torc_framework.models.resource_fit import requested_resources, resource_shortfalls
@@ -23,6 +24,7 @@ URGENCY: Final = (
     "pending_failed",
     "disabled",
     "unknown_executor",
+    "no_containers",
     "lacks_resources",
     "walltime_over",
     "allocation_never_starts",
@@ -192,7 +194,8 @@ class JobReasons:
         )
 
     def _of_ready_job(self, job: JobRecord) -> JobReason:
-        key = job.resource_requirements_id, job.scheduler_id, job.executor, self.state.is_delayed(job)
+        delayed = self.state.is_delayed(job)
+        key = job.resource_requirements_id, job.scheduler_id, job.executor, bool(job.container), delayed
         if key not in self._ready:
             self._ready[key] = self._find_ready_reason(job)
         return self._ready[key]
@@ -202,6 +205,7 @@ class JobReasons:
             rule(job)
             for rule in (
                 self._no_executor,
+                self._no_containers,
                 self._no_runner,
                 self._exceeds_all_runners,
                 self._bound_to_other_scheduler,
@@ -219,6 +223,15 @@ class JobReasons:
             return None
         text = f"it must run on executor {job.executor!r}, which no plugin here offers and no runner has"
         return JobReason("unknown_executor", text, ("torc plugins list",))
+
+    def _no_containers(self, job: JobRecord) -> JobReason | None:
+        """Return the reason of a job with a container that names an executor of which it is known to run none."""
+        executors, name = self.state.executors or {}, job.executor or ""
+        if not job.container or name not in executors or runs_containers(executors[name]):
+            return None
+        others = [name for name, executor in executors.items() if runs_containers(executor)]
+        command = f"torc jobs update {job.id} --executor {others[0] if others else 'NAME'}"
+        return JobReason("no_containers", container_refusal("it", name, others), (command,))
 
     @cached_property
     def _open_runners(self) -> list[ActiveRunner]:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from datetime import UTC, datetime
+from typing import Any
 
 from attrs import Factory, define
 
@@ -64,7 +65,7 @@ class WorkflowState:
         result: Returns the present result of a job.
         orphans: Jobs held by dead runners.
         hindered_runners: For jobs held by a runner that cannot start attempts at present, that runner.
-        executors: Names of the executors of the plugins here; None if they were not queried.
+        executors: The executors of the plugins here, by name; None if they were not queried.
         next_command: The command that continues the workflow when no runner works on it.
         next: The next step of the workflow, the causes of failures having been shown; None if nothing is left to do.
         machine: What this machine offers; None if the workflow runs on nodes of a batch system or on sites.
@@ -82,7 +83,7 @@ class WorkflowState:
     queued_allocations: list[ScheduledComputeNodeRecord]
     result: Callable[[int], ResultRecord | None]
     orphans: Set[int]
-    executors: Collection[str] | None = None
+    executors: Mapping[str, Any] | None = None
     next_command: str = ""
     next: NextStep | None = None
     machine: Resources | None = None

@@ -76,12 +76,14 @@ class EndingClassifier:
 
         Missing output files count only after exit code 0: a failed attempt is expected to lack some. Files that the
         launcher missed count too, and so does the reason for which it stopped the attempt: it ran on another machine.
-        Where the executor looks for output files itself, its observation alone counts.
+        Where the executor looks for output files itself, its observation alone counts, and the runner only reports the
+        modification times of those that it sees.
         """
         job = item.job
-        looks = bool(job.output_files) and not seen.lost and not self._checks_outputs(item.executor)
-        mtimes, missing = self._attempts.modification_times(job) if looks else ({}, [])
-        are_written = all_outputs_written(job, mtimes, seen.started_at) if looks else seen.outputs_written
+        mtimes, missing = self._attempts.modification_times(job) if job.output_files and not seen.lost else ({}, [])
+        are_written = all_outputs_written(job, mtimes, seen.started_at)
+        if self._checks_outputs(item.executor):
+            are_written, missing = seen.outputs_written, []
         has_limits = job.resources.runtime_s is not None  # else the job has no requirements of its own
         log_disk_full = not seen.lost and seen.launch_error is None and self._log_space.is_full()
         self.cut_logs += log_disk_full

@@ -2,8 +2,9 @@
 
 A job runs again if it neither completed nor failed, if its inputs have changed since the last initialize, if the
 modification time of a file that it reads has changed, if a file or user data that it wrote is missing, or if it waits
-for a job that runs again. All other failed jobs stay failed, and the jobs that were canceled because of them stay
-canceled.
+for a job that runs again. A file is missing if it was seen before: one that neither the runner saw when its job ended
+nor the caller sees now may be on a file system of the executor's. All other failed jobs stay failed, and the jobs that
+were canceled because of them stay canceled.
 """
 
 from collections import defaultdict
@@ -71,6 +72,7 @@ _REASONS_BY_STATUS: Final = {
     JobStatus.RUNNING: "its runner did not report how it ended",
 }
 """Statuses of jobs that run again because they neither completed nor failed, with the reason that is given."""
+_IS_MISSING: Final = "is missing"
 _INTERRUPTED: Final = "it was interrupted: its runner had to end"
 _ENDED: Final = {JobStatus.COMPLETED, JobStatus.FAILED}
 _HAS_RUN: Final = UNBLOCKING | LIVE | {JobStatus.PENDING_FAILED}
@@ -179,7 +181,7 @@ def _changed_files(
         for file_id, _, before in rows
         if (change := _difference(before, file_mtimes[file_id])) is not None
     }
-    missing = sorted(file_id for file_id in paths if file_mtimes[file_id] is None)
+    missing = sorted(file_id for file_id, change in changed.items() if change == _IS_MISSING)
     writers = tx.rows_for(_WRITERS, missing)
     made = {file_id for _, file_id in writers}  # its writers run again, and the readers after them
     for job_id, file_id in tx.rows_for(_READERS, sorted(changed.keys() - made)):
@@ -192,7 +194,7 @@ def _changed_files(
 def _difference(before: float | None, now: float | None) -> str | None:
     """Return how a file has changed, by its modification times; None if it has not."""
     if before is None or now is None:
-        return None if before is now else "is missing" if now is None else "is new"
+        return None if before is now else _IS_MISSING if now is None else "is new"
     if abs(now - before) <= MTIME_SLACK_S:
         return None
     return "is newer" if now > before else "is older"

@@ -108,18 +108,18 @@ def run(
     is_spec = path.is_file() or not workflow.isdecimal()
     session.start_server()  # it starts up while plugins are imported and the spec is read
     if retry_failed:
-        _retry_failed(session, path if is_spec else int(workflow))
+        _retry_failed(session, path if is_spec else int(workflow), _executor(session, given))
     if is_spec:
         _run_spec(session, path, given, skip_checks=skip_checks, worker=worker)
     else:
         run_existing(session, int(workflow), given, worker=worker)
 
 
-def _retry_failed(session: Session, source: Path | int) -> None:
+def _retry_failed(session: Session, source: Path | int, executor: str) -> None:
     """Make jobs ready again that failed, were canceled or terminated, and what follows them."""
     from torc_framework.cli.commands.running.run_start import retry_failed_jobs
 
-    retry_failed_jobs(session, source)
+    retry_failed_jobs(session, source, executor)
 
 
 def _run_spec(session: Session, path: Path, given: dict[str, Any], *, skip_checks: bool, worker: bool) -> None:
@@ -156,6 +156,7 @@ app = single_command(run, ExecutorCommand)
 
 def run_existing(session: Session, workflow_id: int, given: dict[str, Any], *, worker: bool = False) -> None:
     """Continue a workflow; one that was never initialized is initialized first."""
+    from torc_framework.cli.commands.running.file_places import FilePlaces
     from torc_framework.cli.commands.running.run_start import begin_run
     from torc_framework.next_step import run_again_text
 
@@ -167,7 +168,7 @@ def run_existing(session: Session, workflow_id: int, given: dict[str, Any], *, w
         return
     settings = runner_settings(session, given)
     if session.client.is_uninitialized(workflow_id):
-        begin_run(session.client, workflow_id)
+        begin_run(session.client, workflow_id, places=FilePlaces.of(session, settings["executor"]))
     resumed = len(session.client.resume_interrupted_jobs(workflow_id))
     if resumed and not session.wants_json:
         print(f"{run_again_text(resumed)}.", flush=True)
@@ -178,6 +179,7 @@ def _create(session: Session, path: Path, settings: dict[str, Any], *, skip_chec
     """Store the workflow of a spec, ready to run, after all checks have passed; return its id."""
     import gc
 
+    from torc_framework.cli.commands.running.file_places import FilePlaces
     from torc_framework.cli.commands.running.spec_loading import load_options, refuse_missing_inputs, stamp_files
     from torc_framework.spec import load_plan
 
@@ -185,7 +187,7 @@ def _create(session: Session, path: Path, settings: dict[str, Any], *, skip_chec
     try:
         loaded = load_plan(path, options=load_options(session, path, skip_checks=skip_checks, to_run=True))
         stamp_files(loaded.plan)
-        refuse_missing_inputs(loaded.plan)
+        refuse_missing_inputs(loaded.plan, FilePlaces.of(session, settings["executor"]))
         _make_folder(settings["output_dir"])
         created = session.client.create_from_plan(loaded.plan, initialize=True)
     finally:

@@ -8,6 +8,7 @@ from typing import Literal
 import typer
 from attrs import evolve, frozen
 
+from torc_framework.cli.commands.running.file_places import EVERYWHERE_HERE, FilePlaces
 from torc_framework.cli.commands.running.spec_loading import modification_time, refuse_missing
 from torc_framework.cli.shared.session import Session
 from torc_framework.client import TorcClient
@@ -25,7 +26,8 @@ class RunInputs:
 
     Attributes:
         mtimes: Modification times of its files by id; None for a file that does not exist.
-        missing_files: Paths of files that jobs read, that no job writes, and that do not exist.
+        missing_files: Paths of files that jobs read whose files this machine sees, that no job writes, and that do not
+            exist.
         missing_user_data: Names of user data that jobs read, that no job writes, and that have no value.
     """
 
@@ -48,7 +50,7 @@ class RunInputs:
             typer.echo(f"Warning: {error}", err=True)
 
 
-def inspect_run_inputs(client: TorcClient, workflow_id: int) -> RunInputs:
+def inspect_run_inputs(client: TorcClient, workflow_id: int, places: FilePlaces = EVERYWHERE_HERE) -> RunInputs:
     """Check a workflow's files and user data; relative paths count from the current folder."""
     files = client.find(FileRecord, workflow_id=workflow_id)
     mtimes = {file.id: modification_time(file.path) for file in files if file.id is not None}
@@ -56,7 +58,8 @@ def inspect_run_inputs(client: TorcClient, workflow_id: int) -> RunInputs:
     if gone:
         made = {file.id for file in client.iterate(FileRecord, workflow_id=workflow_id, is_output=True)}
         read = set(client.required_existing_files(workflow_id)) - made
-        gone = [file for file in gone if file.id in read]
+        missing = places.read_here(client, workflow_id, read.intersection(file.id or 0 for file in gone))
+        gone = [file for file in gone if file.id in missing]
     return RunInputs(files, mtimes, [file.path for file in gone], _missing_user_data(client, workflow_id))
 
 
@@ -73,19 +76,25 @@ def _missing_user_data(client: TorcClient, workflow_id: int) -> list[str]:
 
 
 def begin_run(
-    client: TorcClient, workflow_id: int, inputs: RunInputs | None = None, *, force: bool = False
+    client: TorcClient,
+    workflow_id: int,
+    inputs: RunInputs | None = None,
+    *,
+    places: FilePlaces = EVERYWHERE_HERE,
+    force: bool = False,
 ) -> WorkflowStatusRecord:
     """Reset a workflow, begin its next run and make its jobs ready.
 
     Args:
         inputs: Its inputs, if the caller has checked them.
+        places: Of which jobs this machine sees the files.
         force: Begin also if inputs are missing, and if runners hold jobs.
 
     Raises:
         UserError: input files or user data are missing.
     """
     if inputs is None:
-        inputs = inspect_run_inputs(client, workflow_id)
+        inputs = inspect_run_inputs(client, workflow_id, places)
         inputs.refuse(force=force)
     existing = {file_id: mtime for file_id, mtime in inputs.mtimes.items() if mtime is not None}
     return client.begin_run(workflow_id, file_mtimes=existing, force=force)
@@ -94,6 +103,7 @@ def begin_run(
 def rerun(
     client: TorcClient,
     workflow_id: int,
+    places: FilePlaces,
     *,
     dry_run: bool = False,
     force: bool = False,
@@ -102,20 +112,26 @@ def rerun(
     """Begin a run of the jobs whose inputs changed; return which jobs run again, and why.
 
     Args:
+        places: Of which jobs this machine sees the files.
         reset: Jobs that run again whether or not their inputs changed.
 
     Raises:
         UserError: input files or user data are missing.
     """
-    inputs = inspect_run_inputs(client, workflow_id)
+    inputs = inspect_run_inputs(client, workflow_id, places)
     inputs.refuse(force=force)
     return client.reinitialize(workflow_id, inputs.mtimes, dry_run=dry_run, force=force, reset=reset)
 
 
-def retry_failed_jobs(session: Session, source: int | Path) -> None:
+def retry_failed_jobs(session: Session, source: int | Path, executor: str) -> None:
     """Make a workflow's failed, canceled and terminated jobs ready, and what follows them; print how many.
 
     The workflow is no longer canceled after that. Nothing is changed if no job failed or was canceled.
+
+    Args:
+        session: The session of the command.
+        source: Id of the workflow; the path of a spec is refused.
+        executor: Executor of the run that follows.
 
     Raises:
         UserError: the source is a spec, a runner works on the workflow, or inputs are missing.
@@ -135,7 +151,7 @@ def retry_failed_jobs(session: Session, source: int | Path) -> None:
             f"have ended. 'torc watch {workflow_id}' follows them; if their runner is gone, 'torc run {workflow_id}' "
             "takes them over"
         )
-    rerun(client, workflow_id, reset="failed")
+    rerun(client, workflow_id, FilePlaces.of(session, executor), reset="failed")
     listed = ", ".join(f"{count:,} {STATUS_LOOKS[label].word}" for label, count in found.items())
     total = sum(found.values())
     if total:

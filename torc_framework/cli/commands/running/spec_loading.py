@@ -9,6 +9,7 @@ from torc_framework.cli.shared.session import Session
 from torc_framework.errors import UserError
 
 if TYPE_CHECKING:
+    from torc_framework.cli.commands.running.file_places import FilePlaces
     from torc_framework.models.plan import Plan
     from torc_framework.spec import LoadOptions
 
@@ -46,14 +47,17 @@ def modification_time(path: str) -> float | None:
         return None
 
 
-def refuse_missing_inputs(plan: "Plan") -> None:
+def refuse_missing_inputs(plan: "Plan", places: "FilePlaces") -> None:
     """Refuse a plan whose jobs read files or user data that neither exist nor are written by a job.
+
+    Files are looked for only if a job reads them whose files this machine sees.
 
     Raises:
         UserError: an input is missing.
     """
     made = {position for job in plan.jobs for position in job.output_files or ()}
-    read = {position for job in plan.jobs for position in job.input_files or ()}
+    readers = (job for job in plan.jobs if job.input_files and places.are_here(job.executor))
+    read = {position for job in readers for position in job.input_files or ()}
     missing = [plan.files[position].path for position in sorted(read - made) if plan.files[position].st_mtime is None]
     made_data = {position for job in plan.jobs for position in job.output_user_data or ()}
     read_data = {position for job in plan.jobs for position in job.input_user_data or ()}

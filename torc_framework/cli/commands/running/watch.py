@@ -242,15 +242,16 @@ def _local_runner(session: Session, workflow_id: int, given: dict[str, Any]) -> 
     """Return the function that runs the workflow in this process."""
 
     def run_here() -> bool:
+        from torc_framework.cli.commands.running.file_places import FilePlaces
         from torc_framework.cli.commands.running.progress_line import ProgressLine
         from torc_framework.cli.commands.running.run import put_torc_on_path, runner_settings
         from torc_framework.cli.commands.running.run_start import begin_run
         from torc_framework.runner import RunnerSettings, run
 
         put_torc_on_path()
-        if session.client.is_uninitialized(workflow_id):
-            begin_run(session.client, workflow_id)
         settings = runner_settings(session, given)
+        if session.client.is_uninitialized(workflow_id):
+            begin_run(session.client, workflow_id, places=FilePlaces.of(session, settings["executor"]))
         progress = ProgressLine(enabled=not session.wants_json)
         runner = RunnerSettings(url=session.client.url, workflow_id=workflow_id, awaits_people=False, **settings)
         try:

@@ -74,6 +74,7 @@ def create_workflow(
         SpecError: the spec is wrong.
         UserError: input files or user data are missing.
     """
+    from torc_framework.cli.commands.running.file_places import FilePlaces
     from torc_framework.cli.commands.running.spec_loading import refuse_missing_inputs, stamp_files
     from torc_framework.spec import load_plan
 
@@ -84,7 +85,7 @@ def create_workflow(
         loaded.plan.workflow.resource_monitor_config = '{"enabled":false}'
     stamp_files(loaded.plan)
     if initialize and not ignore_missing_data:
-        refuse_missing_inputs(loaded.plan)
+        refuse_missing_inputs(loaded.plan, FilePlaces.of(session))
     stored = session.client.create_from_plan(loaded.plan, initialize=initialize)
     for warning in loaded.warnings:
         typer.echo(f"Warning: {warning}", err=True)

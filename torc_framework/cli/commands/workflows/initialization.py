@@ -54,11 +54,12 @@ def initialize(
         torc workflows initialize 12 --yes
     """
     from torc_framework.cli.commands.running import run_start as begin
+    from torc_framework.cli.commands.running.file_places import FilePlaces
     from torc_framework.cli.commands.running.spec_loading import shortened
 
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
-    inputs = begin.inspect_run_inputs(session.client, chosen)
+    inputs = begin.inspect_run_inputs(session.client, chosen, FilePlaces.of(session, workflow_id=chosen))
     if dry_run and session.wants_json:
         _print_check(session, chosen, inputs, force=force)
         return
@@ -138,13 +139,15 @@ def reinitialize(
         torc workflows reinitialize 12 --dry-run
         torc workflows reinitialize 12
     """
+    from torc_framework.cli.commands.running.file_places import FilePlaces
     from torc_framework.cli.commands.running.run_start import rerun
     from torc_framework.next_step import next_step_text
 
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
     interrupted = session.client.job_counts(chosen).interrupted
-    _show_rerun(session, rerun(session.client, chosen, dry_run=dry_run, force=force))
+    places = FilePlaces.of(session, workflow_id=chosen)
+    _show_rerun(session, rerun(session.client, chosen, places, dry_run=dry_run, force=force))
     if dry_run and interrupted and not session.wants_json:
         step = next_step_text(session.client, chosen, session.executors, interrupted)
         print(f"Interrupted jobs need no new run: {step}")
@@ -196,17 +199,19 @@ def reset_status(
         torc workflows reset-status 12 --failed-only --reinitialize
         torc workflows reset-status 12 --yes
     """
+    from torc_framework.cli.commands.running.file_places import FilePlaces
     from torc_framework.cli.commands.running.run_start import inspect_run_inputs, rerun
 
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
+    places = FilePlaces.of(session, workflow_id=chosen)
     if then_reinitialize and not force:
-        inspect_run_inputs(session.client, chosen).refuse()
+        inspect_run_inputs(session.client, chosen, places).refuse()
     which = "failed jobs, and what follows them," if failed_only else "all jobs"
     confirm(f"Reset the status of {which} of workflow {chosen}?", assume_yes=no_prompts or session.wants_json)
     record = None
     if then_reinitialize:
-        record = rerun(session.client, chosen, force=force, reset="failed" if failed_only else "all")
+        record = rerun(session.client, chosen, places, force=force, reset="failed" if failed_only else "all")
         count = record.reset_count
     else:
         session.client.reset_status(chosen, force=force)
