@@ -91,7 +91,7 @@ TABLE = {
         f"{FILL}; exit $?", "failed", 137, "oom", "OOMKilled", more={**SMALL, "container": PYTHON}
     ),
     "memory, a child; the job exits 3": Ending(
-        f"{FILL}; exit 3", "failed", 3, "oom", "OOMKilled", more={**SMALL, "container": PYTHON}
+        f"{FILL}; exit 3", "failed", 137, "oom", "OOMKilled", more={**SMALL, "container": PYTHON}
     ),
     "deadline of the pod": Ending(
         "sleep 100",
@@ -132,14 +132,14 @@ def test_the_cluster_ends_attempts(pod_torc: PodTorc) -> None:
 
 
 def test_memory_of_a_child_of_a_job_that_succeeds(pod_torc: PodTorc) -> None:
-    """The kernel killed a child, and the job says success: the job is completed, and the result tells of it."""
+    """The kernel killed a child, and the job says success: Kubernetes' word for the container decides."""
     requirements = [{"name": "small", "num_cpus": 0, "memory": "100m", "runtime": "PT5M"}]
     job = {"name": "a", "command": f"{FILL}; exit 0", "container": PYTHON, **SMALL}
     pod_torc.write("w.yaml", {"name": "w", "resource_requirements": requirements, "jobs": [job]})
     pod_torc.run("run", "w.yaml", *by_pods())
     seen = ended_jobs(pod_torc)["a"]
-    assert (seen.code, seen.exit_class) == (0, "oom")
-    assert seen.observation["oom_kills"] == 1
+    assert (seen.code, seen.exit_class) == (137, "oom")
+    assert (seen.observation["exit_code"], seen.observation["oom_kills"]) == (0, 1)
     assert seen.observation["scheduler_state"] == "OOMKilled"
 
 
