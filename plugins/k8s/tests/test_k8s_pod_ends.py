@@ -64,7 +64,7 @@ def test_an_end_gets_its_class(name: str) -> None:
     verdict = classify_exit(observation)
     found = str(verdict.exit_class), observation.exit_code, observation.signal, exit_return_code(observation, verdict)
     assert found == ENDS[name], verdict.reason
-    assert ended(facts(name), LATER)
+    assert ended(facts(name)) is (name != "deleted_before_its_image")
 
 
 def test_every_status_is_an_end_or_a_wait() -> None:
@@ -73,7 +73,7 @@ def test_every_status_is_an_end_or_a_wait() -> None:
 
 @pytest.mark.parametrize("name", sorted(WAITS | ON_SILENT_NODES))
 def test_a_pod_that_waits_or_runs_has_not_ended(name: str) -> None:
-    assert not ended(facts(name), LATER)
+    assert not ended(facts(name))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_sidecar_of_newer_versions_does_not_hide_the_end() -> None:
     status["containerStatuses"].remove(side)
     status["initContainerStatuses"] = [side]
     found = PodFacts.of(with_sidecar)
-    assert ended(found, LATER)
+    assert ended(found)
     assert observe(found, LATER).exit_code == 5
 
 
@@ -212,13 +212,6 @@ def test_a_node_that_does_not_report_is_noticed(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(NAMES) - ON_SILENT_NODES - {"deleted_before_its_image"}))
 def test_other_nodes_report(name: str) -> None:
     assert silent_since(facts(name)) is None
-
-
-def test_a_deleted_pod_ends_when_its_container_cannot_start_any_more() -> None:
-    waiting = facts("deleted_before_its_image")
-    assert waiting.deletion_at is not None
-    assert not ended(waiting, waiting.deletion_at)
-    assert ended(waiting, waiting.deletion_at + 10)
 
 
 # --- pods that never started ------------------------------------------------------------------------

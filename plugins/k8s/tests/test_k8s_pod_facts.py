@@ -41,7 +41,7 @@ def use(document: Any, said: Any) -> None:
     facts = PodFacts.of(document)
     told = [PodEvent.of(said)]
     why = waiting_reason(facts, told)
-    ended(facts, LATER)
+    ended(facts)
     silent_since(facts)
     observations = [observe(facts, LATER, events=told), observe_lost(facts, LATER, 5.0)]
     observations.append(observe_not_started(facts, why or WaitingReason(WaitingKind.STUCK, "x"), LATER, 1.0))

@@ -39,25 +39,14 @@ class _State:
     words: str = ""
 
 
-def ended(facts: PodFacts, now: float) -> bool:
+def ended(facts: PodFacts) -> bool:
     """Return whether the job of a pod is over, which the container of the job determines, not the phase.
 
-    A sidecar may still run then. A pod that was deleted before it had a node, or before its container was started,
-    never starts. A pod whose deletion was asked for runs on until its container has ended.
-
-    Args:
-        facts: The pod.
-        now: The present time, seconds since the epoch.
+    A sidecar may still run then. A pod that was deleted before it had a node never starts.
     """
     if facts.is_over or (facts.main is not None and facts.main.state == "terminated"):
         return True
-    if facts.deletion_at is None or (facts.main is not None and facts.main.state == "running"):
-        return False
-    return not facts.node or now > facts.deletion_at + _KUBELET_S
-
-
-_KUBELET_S: Final = 5.0
-"""Seconds after its grace period by which the kubelet has reported a container of a deleted pod that it had started."""
+    return facts.deletion_at is not None and not facts.node
 
 
 def silent_since(facts: PodFacts) -> float | None:
