@@ -81,7 +81,7 @@ from torc_framework.models.resources import (
 from torc_framework.models.statuses import JobStatus
 from torc_framework.plugin_options import option
 from torc_framework.system.processes import start_process_with_retry
-from torc_framework.system.shells import shell_command
+from torc_framework.system.shells import shell_command, shell_words
 from torc_framework.system.user import user_folder, user_name
 from torc_framework.text.quantities import duration_text, size_text
 from torc_framework.text.safe_regex import search_all
@@ -255,6 +255,7 @@ __all__ = [
     "search_all",
     "secret_values",
     "shell_command",
+    "shell_words",
     "signal_name",
     "size_text",
     "start_process_with_retry",

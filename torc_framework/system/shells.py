@@ -4,6 +4,7 @@ import os
 from typing import Final
 
 from torc_framework.errors import LaunchError
+from torc_framework.supervision import shells
 from torc_framework.supervision.shells import FALLBACK_SHELL, ShellError, find_shell
 
 NO_BASH_WARNING: Final = (
@@ -23,6 +24,18 @@ def shell_command(shell: str = "") -> list[str]:
     """
     try:
         return find_shell(shell)
+    except ShellError as error:
+        raise LaunchError(str(error)) from None
+
+
+def shell_words(text: str) -> list[str]:
+    """Return the words of a shell, a program and options such as ``bash -e``, without looking for the program.
+
+    Raises:
+        LaunchError: the text does not name a shell; the message is the reason and an example.
+    """
+    try:
+        return shells.shell_words(text)
     except ShellError as error:
         raise LaunchError(str(error)) from None
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from attrs import field, frozen
 
 from torc_framework.api import AttemptKey
-from torc_k8s.container.stand_in import ContainerEnd, parse_message
+from torc_k8s.container import ContainerEnd, parse_message
 from torc_k8s.pods.names import FINALIZER, MAIN, MEMBER, RETRY, SCOPE, key_of, number_of
 
 MAX_MESSAGE: Final = 1000

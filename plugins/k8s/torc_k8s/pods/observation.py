@@ -201,7 +201,7 @@ def _launch_error(facts: PodFacts, state: _State) -> str | None:
     """Return why the job never began; None if it began, or if the cluster's word already tells why it did not."""
     main = facts.main
     if facts.end is not None or (main is not None and main.state == "running"):
-        return None
+        return (facts.end and facts.end.launch_error) or None
     if main is not None and main.state == "terminated":
         if main.reason not in _NOT_STARTED:
             return None

@@ -10,7 +10,7 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from torc_framework.api import Attempt, ConfigError, LaunchError, size_text
-from torc_k8s.container.stand_in import MOUNTS, VOLUMES, ContainerJob, escape, program_arguments
+from torc_k8s.container import MOUNTS, VOLUMES, ContainerJob, escape, program_arguments
 from torc_k8s.pods.merge import merge
 from torc_k8s.pods.names import FINALIZER, JOB_NAME, MAIN, STDERR, STDOUT, pod_labels, pod_name
 from torc_k8s.pods.option_parts import DEFAULTS, mounts, placement_fields, resource_fields, secret_variables, volumes
