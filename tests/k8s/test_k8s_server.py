@@ -2,6 +2,7 @@
 
 import secrets
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -103,3 +104,35 @@ def test_servers_in_pods_answer(server: PodTorc, namespace: Namespace) -> None:
     denied = server.run("workflows", "list", env={"TORC_PASSWORD": "wrong"})
     assert denied.returncode != 0
     assert server.json("workflows", "list") is not None
+
+
+SPEC = """
+name: many
+jobs:
+  - {name: "job_{i}", command: "echo out-{i} >> $HOME/log && test -n \\"$TORC_API_URL\\"", parameters: {i: "1:20"}}
+actions:
+  - {trigger_type: on_workflow_start, action_type: schedule_nodes, scheduler_type: k8s, num_allocations: 2}
+"""
+
+
+def test_worker_pods_run_a_workflow_against_it(server: PodTorc, namespace: Namespace) -> None:
+    """An action of the spec requests them; they end when no job is left, and nothing secret is in their pods."""
+    options = {"TORC_EXECUTOR__K8S__WORKER_IMAGE": torc_image(), "TORC_EXECUTOR__K8S__WORKER_MEMORY": "512m"}
+    server.env |= options
+    server.write("many.yaml", SPEC)
+    done = server.json("submit", "many.yaml")
+    assert len(done["allocations"]) == 2
+    pods = namespace.pods("torc-request")
+    assert {each["allocation_id"] for each in done["allocations"]} == set(pods)
+    assert PASSWORD not in str(pods)
+    wf = done["workflow_id"]
+    eventually(lambda: statuses(server, wf) == {"completed": 20})
+    eventually(lambda: {pod["status"]["phase"] for pod in namespace.pods("torc-request").values()} == {"Succeeded"})
+    nodes = server.json("scheduled-compute-nodes", "list", wf)
+    assert {each["status"] for each in nodes["scheduled_compute_nodes"]} == {"complete"}
+
+
+def statuses(torc: PodTorc, workflow_id: int) -> dict[str, int]:
+    """Return how many jobs have each status."""
+    jobs = torc.json("jobs", "list", workflow_id)["jobs"]
+    return dict(Counter(each["status"] for each in jobs))

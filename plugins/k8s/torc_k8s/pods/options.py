@@ -113,6 +113,23 @@ class K8sOptions:
         "Longest time for which a container with much output waits at its end until it has been read.",
         metavar="SECONDS",
     )
+    worker_image: str = option(
+        "", "Image of worker pods, in which runners run many jobs each; it has torc.", metavar="IMAGE"
+    )
+    worker_cpus: int = option(1, "CPUs of a worker pod.", metavar="N")
+    worker_memory: str = option("2g", "Memory of a worker pod; its runner keeps 256 MiB of it.", metavar="SIZE")
+    worker_gpus: int = option(0, "GPUs of a worker pod.", metavar="N")
+    worker_walltime: str = option(
+        "", "Longest life of a worker pod, ISO 8601, such as PT4H; not limited unless given.", metavar="TIME"
+    )
+    worker_output_dir: str = option(
+        "",
+        "Folder for logs in a worker pod, such as one on a volume; unless given, a folder that ends with the pod.",
+        metavar="DIR",
+    )
+    worker_server_url: str = option(
+        "", "URL at which worker pods reach the server, if it is another there than here.", metavar="URL"
+    )
 
     def __attrs_post_init__(self) -> None:
         """Raise `ConfigError` for invalid values, before any request to the cluster."""
