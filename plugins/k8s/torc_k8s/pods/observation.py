@@ -150,6 +150,8 @@ def observe_not_started(facts: PodFacts, why: WaitingReason, now: float, waited_
     )
 
 
+_DISRUPTED: Final = (ExitClass.EVICTED, ExitClass.PREEMPTED, ExitClass.NODE_FAILURE)
+"""Classes of a pod's reason that do not concern a job that has finished."""
 _BY_WORD: Final = (ExitClass.IMAGE_PULL, ExitClass.NODE_FAILURE)
 """Classes that the reason of a waiting pod determines; all others are failures to start."""
 
@@ -161,12 +163,13 @@ def _state(facts: PodFacts, events: tuple[PodEvent, ...], *, stopped: bool, gone
     """Return the strongest evidence of the cluster: a disruption, the pod's reason, the container's, a deletion."""
     main = facts.main
     disruption = facts.true_condition("DisruptionTarget")
-    is_disturbed = (disruption is not None or facts.was_asked_to_end or gone) and not _finished_by_itself(facts)
+    is_finished = _finished_by_itself(facts)
+    is_disturbed = (disruption is not None or facts.was_asked_to_end or gone) and not is_finished
     if disruption is not None and is_disturbed:
         if class_of_word(disruption.reason) is not None:
             return _State(disruption.reason, _line(disruption.message))
         return _State(disruption.type, _line(f"{disruption.reason} {disruption.message}"))
-    if facts.reason:
+    if facts.reason and not (is_finished and class_of_word(facts.reason) in _DISRUPTED):
         return _State(facts.reason, _line(facts.message))
     if main is not None and main.state == "terminated" and main.reason and main.reason not in SAYS_NO_MORE:
         return _State(main.reason, "" if facts.end is not None else main.first_line)

@@ -7,6 +7,7 @@ from attrs import define
 from torc_framework.api import ConfigError, option
 from torc_k8s.pods.option_texts import items, named, pairs, require_choice, tolerations, volumes
 from torc_k8s.pods.pod_options import CPU_LIMITS, PULL_POLICIES, PodOptions
+from torc_k8s.pods.template import load_template
 
 KEEP_PODS: Final = ("none", "failed", "all")
 _POSITIVE: Final = ("start_limit_s", "unschedulable_limit_s", "lost_after_s")
@@ -143,6 +144,8 @@ class K8sOptions:
             if not getattr(self, name) >= 0:
                 raise ConfigError(f"{name} of executor k8s is {getattr(self, name):g}; it must not be below 0")
         self.pod_options()
+        if self.pod_template:
+            load_template(self.pod_template)
 
     def pod_options(self) -> PodOptions:
         """Return what the options say about pods, in the form in which jobs say it.
