@@ -133,6 +133,10 @@ def main_of(pod: Pod) -> dict[str, Any]:
     return next((each for each in found if each.get("name") == "main"), {})
 
 
+def ready_of(pod: Pod) -> dict[str, Any]:
+    return next(each for each in pod["status"]["conditions"] if each["type"] == "Ready")
+
+
 def is_running(pod: Pod) -> bool:
     return "running" in main_of(pod).get("state", {})
 
@@ -393,7 +397,7 @@ def on_silent_node(lab: Scenario, node: str, tolerated_s: int) -> str:
 @scenario
 def node_silent(lab: Scenario) -> Pod:
     name = on_silent_node(lab, "silent-a", 600)
-    return lab.until(name, lambda pod: "False" in [each["status"] for each in pod["status"]["conditions"]])
+    return lab.until(name, lambda pod: {"type": "Ready", "status": "False"}.items() <= ready_of(pod).items())
 
 
 @scenario

@@ -1,5 +1,6 @@
 """Ends of pods: what a real cluster answered, what is observed, and the class that follows."""
 
+import json
 from typing import Any
 
 import pytest
@@ -16,8 +17,12 @@ ENDS: dict[str, tuple[str, int | None, int | None, int]] = {
     "exit_13": ("user_error", 13, None, 13),
     "plain_exit_13": ("user_error", 13, None, 13),
     "command_not_found": ("user_error", 127, None, 127),
+    "child_killed": ("signaled", None, 9, 137),
+    "job_killed": ("signaled", None, 9, 137),
+    "segfault": ("signaled", None, 11, 139),
     "main_killed": ("signaled", None, 9, 137),
     "main_segfault": ("signaled", None, 11, 139),
+    "oom_of_job": ("oom", None, 9, 137),
     "oom_of_main": ("oom", None, 9, 137),
     "oom_of_child_exit_3": ("oom", 3, None, 137),
     "oom_of_child_exit_0": ("oom", 0, None, 137),
@@ -106,6 +111,50 @@ def test_an_observation_is_lossless() -> None:
     deletion = seen("deleted_with_handler").raw["deletion"]
     assert deletion["by"] == "another"
     assert deletion["grace_s"] == 4
+
+
+def test_the_report_of_the_container_is_kept() -> None:
+    observation = seen("oom_of_child_exit_3")
+    assert observation.oom_kills == 1
+    assert observation.peak_memory_bytes == 32 * 1024**2
+    assert observation.cpu_time_s is not None
+    assert observation.duration_s is not None
+    assert 0 < observation.duration_s < 60
+    assert observation.raw["stdout_bytes"] == 0
+    assert observation.raw["stderr_bytes"] > 0
+
+
+def reported(name: str, **report: Any) -> ExitObservation:
+    """Return the observation of a captured end with other values in the container's report."""
+    changed = pod(name)
+    ended_state = changed["status"]["containerStatuses"][0]["state"]["terminated"]
+    ended_state["message"] = json.dumps({**json.loads(ended_state["message"]), **report})
+    return observe(PodFacts.of(changed), LATER)
+
+
+def test_the_jobs_own_limit_is_a_timeout() -> None:
+    observation = reported("exit_13", exit_code=143, limit_reached=True, limit_forced=True)
+    assert classify_exit(observation).exit_class == "timeout"
+    assert observation.stop_forced
+
+
+def test_outputs_that_the_container_missed() -> None:
+    observation = reported("exit_0", missing_outputs=["a", "b"], missing_count=900)
+    assert classify_exit(observation).exit_class == "output_missing"
+    assert observation.raw["missing_outputs"] == 900
+
+
+def test_a_job_that_did_not_hear_of_the_deletion_has_finished() -> None:
+    name = "deleted_with_handler_exit_0"
+    assert classify_exit(reported(name)).exit_class == "evicted"
+    assert classify_exit(reported(name, was_terminated=False)).exit_class == "success"
+    assert classify_exit(reported(name, outputs_written=True)).exit_class == "success"
+
+
+def test_what_the_program_could_not_start_is_a_launch_failure() -> None:
+    observation = reported("exit_13", error="folder")
+    assert "no such working folder" in str(observation.launch_error)
+    assert classify_exit(observation).exit_class == "launch_failure"
 
 
 def test_times_are_those_of_the_container() -> None:

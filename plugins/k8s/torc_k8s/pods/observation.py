@@ -10,6 +10,7 @@ from typing import Any, Final
 from attrs import evolve, frozen
 
 from torc_framework.api import ExitClass, ExitObservation, StopReason, class_of_word, duration_text
+from torc_k8s.container import ContainerEnd
 from torc_k8s.pods.facts import ContainerFacts, PodEvent, PodFacts
 from torc_k8s.pods.waiting import WaitingReason
 
@@ -268,8 +269,17 @@ def _raw(facts: PodFacts, *, stopped: bool, gone: bool) -> dict[str, Any]:
         "disruption": _disruption_raw(facts),
         "deletion": _deletion_raw(facts, stopped=stopped),
         "gone": gone,
+        **_output_raw(facts.end),
     }
-    return {name: value for name, value in found.items() if value not in ("", None, [], False)}
+    return _known(found)
+
+
+def _output_raw(end: ContainerEnd | None) -> dict[str, Any]:
+    if end is None:
+        return {}
+    is_cut = end.missing_count > len(end.missing_outputs)
+    sizes = {"stdout_bytes": end.stdout_bytes, "stderr_bytes": end.stderr_bytes}
+    return sizes | ({"missing_outputs": end.missing_count} if is_cut else {})
 
 
 def _container_raw(container: ContainerFacts) -> dict[str, Any]:
@@ -285,7 +295,12 @@ def _container_raw(container: ContainerFacts) -> dict[str, Any]:
         "restarts": container.restarts,
         "message": container.message[:_SHORT],
     }
-    return {name: value for name, value in found.items() if value not in ("", None, False) or name == "exit_code"}
+    return _known(found)
+
+
+def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries that say something; 0 does."""
+    return {name: value for name, value in values.items() if value is not False and value not in ("", None, [])}
 
 
 def _disruption_raw(facts: PodFacts) -> Mapping[str, Any] | None:

@@ -135,6 +135,7 @@ def _container(plan: PodPlan, options: PodOptions) -> dict[str, Any]:
         headroom_s=plan.headroom_s,
         log_wait_s=plan.log_wait_s,
         waits_for_go=plan.waits_for_go,
+        rank=plan.member,
     )
     found: dict[str, Any] = {
         "name": MAIN,
