@@ -58,6 +58,7 @@ class RunnerContext:
         shell: Shell that the workflow names for its commands; empty if it names none. A launcher that runs commands on
             this machine refuses to begin where it is missing.
         site: The one of `Launcher.sites` that this runner serves; empty for an executor with a single, unnamed site.
+        term_lead_s: Seconds from a stop by SIGTERM to the runner's stop by SIGKILL.
     """
 
     workflow_id: int
@@ -71,6 +72,7 @@ class RunnerContext:
     packs_resources: bool = True
     shell: str = ""
     site: str = ""
+    term_lead_s: float = 30.0
 
 
 class Executor(abc.ABC):

@@ -58,6 +58,7 @@ def read_served_workflow(settings: RunnerSettings, client: TorcClient) -> Served
         enforces_limits=settings.enforce_limits,
         packs_resources=settings.max_parallel_jobs is None,
         shell=workflow.shell or "",
+        term_lead_s=settings.term_lead_s,
     )
     return ServedWorkflow(workflow, context)
 

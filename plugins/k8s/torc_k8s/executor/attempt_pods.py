@@ -1,0 +1,147 @@
+"""One attempt: its pods, and the events that the runner gets of it."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from attrs import define, field
+
+from torc_framework.api import (
+    AttemptEnded,
+    AttemptKey,
+    AttemptSlotFreed,
+    AttemptStarted,
+    AttemptWaiting,
+    AttemptWithdrawn,
+    ExitClass,
+    ExitObservation,
+    LauncherEvent,
+    LaunchError,
+    classify_exit,
+)
+from torc_k8s.cluster import ClusterError
+from torc_k8s.executor.member_pod import LogPaths, MemberPod
+from torc_k8s.executor.names import EXECUTOR
+from torc_k8s.executor.scope_services import ScopeServices
+
+Plan = Callable[[], Awaitable[Sequence[dict[str, Any]]]]
+"""Returns the pods of an attempt that are to be created."""
+
+
+@define(eq=False)
+class AttemptPods:
+    """One attempt.
+
+    Attributes:
+        key: Which attempt.
+        services: What all pods of the scope share.
+        followed: All pods of the scope that are followed, by name.
+        logs: The files of its output.
+        plan: Returns the pods to create; None for an attempt whose pods exist already.
+        is_reported: The runner wants to know of it; False for one that is only being removed.
+        members: Its pods.
+    """
+
+    key: AttemptKey
+    services: ScopeServices
+    followed: dict[str, MemberPod]
+    logs: LogPaths
+    plan: Plan | None = None
+    is_reported: bool = True
+    members: list[MemberPod] = field(factory=list, init=False)
+    _seen: ExitObservation | None = field(default=None, init=False)
+    _stored: asyncio.Event = field(init=False, factory=asyncio.Event)
+    _reason: str | None = field(default=None, init=False)
+    _is_stopped: bool = field(default=False, init=False)
+
+    def add(self, name: str, body: dict[str, Any] | None = None) -> MemberPod:
+        """Add a pod, which is to be created if there is a body."""
+        member = MemberPod(name, body, self.services, self.logs, self._has_begun, self._waits, self._is_over)
+        self.members.append(member)
+        self.followed[name] = member
+        return member
+
+    async def run(self) -> None:
+        """Follow the attempt to its end, report that, and remove its pods when the end is stored."""
+        try:
+            self._seen = await self._live()
+            if self._seen is None:
+                self._report(AttemptWithdrawn(self.key))
+            else:
+                self._report(AttemptEnded(self.key, self._seen))
+                if self.is_reported:
+                    await self._stored.wait()
+            await self._remove()
+        finally:
+            for member in self.members:
+                self.followed.pop(member.name, None)
+
+    async def _live(self) -> ExitObservation | None:
+        """Return how the attempt ended; None if it was stopped before it began."""
+        if self.plan is not None:
+            try:
+                bodies = await self.plan()
+            except (LaunchError, ClusterError) as error:
+                return ExitObservation(EXECUTOR, launch_error=str(error), ended_at=time.time())
+            if self._is_stopped:
+                return None
+            for body in bodies:
+                self.add(body["metadata"]["name"], body)
+        (member,) = self.members
+        return await member.live()
+
+    def stop(self, grace_s: int) -> None:
+        """Have all pods deleted with this grace period."""
+        self._is_stopped = True
+        for member in self.members:
+            member.stop(grace_s)
+
+    def stored(self) -> None:
+        """Note that the server has stored the end."""
+        self._stored.set()
+
+    def tick(self, now: float) -> None:
+        """Look at what only the time tells."""
+        for member in self.members:
+            member.tick(now)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its end is not known yet."""
+        return self._seen is None
+
+    async def _remove(self) -> None:
+        """Remove its pods from the cluster, but for those that the options keep."""
+        is_kept = self._seen is not None and self.is_reported and self._is_kept(self._seen)
+        for member in self.members:
+            await member.remove(is_kept=is_kept)
+
+    def _is_kept(self, seen: ExitObservation) -> bool:
+        match self.services.options.keep_pods:
+            case "all":
+                return True
+            case "failed":
+                return classify_exit(seen).exit_class is not ExitClass.SUCCESS
+            case _:
+                return False
+
+    # --- events ----------------------------------------------------------------------------------
+
+    def _report(self, event: LauncherEvent) -> None:
+        if self.is_reported:
+            self.services.report([event])
+
+    def _has_begun(self, member: MemberPod) -> None:
+        at = member.started_at
+        self._reason = None
+        self._report(AttemptStarted(self.key, at, max(0.0, time.time() - at)))
+
+    def _waits(self, member: MemberPod) -> None:
+        reason = member.waiting.text if member.waiting is not None else None
+        if reason != self._reason:
+            self._reason = reason
+            self._report(AttemptWaiting(self.key, reason))
+
+    def _is_over(self, member: MemberPod) -> None:
+        self._report(AttemptSlotFreed(self.key))

@@ -1,0 +1,61 @@
+"""Removal of all that a runner has left in the cluster."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, Final
+
+from torc_k8s.cluster import Cluster, ClusterError
+from torc_k8s.executor.names import KEPT, owner_name
+from torc_k8s.pods.names import selector
+
+AT_ONCE: Final = 8
+
+
+async def remove_scope(cluster: Cluster, scope: str, *, patience_s: float, kept: bool = False) -> None:
+    """Remove the pods, the Secret and the owner of a scope.
+
+    Args:
+        cluster: The cluster and namespace.
+        scope: The label by which the pods are found.
+        patience_s: How long each request is repeated while the cluster does not answer.
+        kept: Also the pods that stay after their end is stored.
+
+    Raises:
+        ClusterError: the cluster refuses, or does not answer.
+    """
+    pods, _ = await cluster.list("pods", labels=selector(scope), patience_s=patience_s)
+    await remove_pods(cluster, [pod for pod in pods if kept or not is_kept(pod)], patience_s=patience_s)
+    await cluster.delete("secrets", owner_name(scope), patience_s=patience_s)
+    await cluster.delete("configmaps", owner_name(scope), patience_s=patience_s)
+
+
+async def remove_pods(cluster: Cluster, pods: Iterable[dict[str, Any]], *, patience_s: float) -> None:
+    """Remove pods at once, whether their processes have ended or not.
+
+    Raises:
+        ClusterError: the cluster refuses, or does not answer.
+    """
+    limit = asyncio.Semaphore(AT_ONCE)
+
+    async def remove(pod: dict[str, Any]) -> None:
+        metadata = pod["metadata"]
+        async with limit:
+            await cluster.delete("pods", metadata["name"], grace_s=0, uid=metadata["uid"], patience_s=patience_s)
+            if metadata.get("finalizers"):
+                await _release(cluster, metadata["name"], patience_s)
+
+    await asyncio.gather(*map(remove, pods))
+
+
+async def _release(cluster: Cluster, name: str, patience_s: float) -> None:
+    """Remove the finalizers of a pod that may be gone meanwhile."""
+    try:
+        await cluster.patch("pods", name, {"metadata": {"finalizers": None}}, patience_s=patience_s)
+    except ClusterError as error:
+        if error.status != 404:
+            raise
+
+
+def is_kept(pod: dict[str, Any]) -> bool:
+    """Return whether a pod stays after its end is stored, because the options of its runner said so."""
+    return KEPT in (pod["metadata"].get("labels") or {})

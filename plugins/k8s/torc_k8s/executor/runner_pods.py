@@ -1,0 +1,176 @@
+"""All pods of one runner: their creation, the watch that follows them, and their removal."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final
+
+from torc_framework.api import Attempt, AttemptEnded, AttemptKey, ExitObservation, LauncherEvent, RunnerContext
+from torc_k8s.cluster import Cluster, ClusterError, PodWatch
+from torc_k8s.executor.attempt_pods import AttemptPods
+from torc_k8s.executor.leftovers import remove_scope
+from torc_k8s.executor.member_pod import LogPaths, MemberPod
+from torc_k8s.executor.names import EXECUTOR
+from torc_k8s.executor.pod_planner import PodPlanner
+from torc_k8s.executor.scope_services import ScopeServices
+from torc_k8s.pods.names import selector
+from torc_k8s.pods.options import K8sOptions
+
+TICK_S: Final = 1.0
+"""How often the limits of time are looked at."""
+REMOVAL_S: Final = 30.0
+"""At the end the pods of ended attempts may take so long to be removed one by one."""
+LAST_PATIENCE_S: Final = 10.0
+"""At the end a request is repeated for so long while the cluster does not answer."""
+SLOW_TICK: Final = 1000
+"""With more attempts than this the limits are looked at more seldom."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class RunnerPods:
+    """The pods of one scope. All methods run in the event loop.
+
+    Args:
+        cluster: The cluster and namespace.
+        scope: The label by which the pods are found.
+        options: The executor's options.
+        context: The runner.
+        report: Takes events, in the event loop.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        scope: str,
+        options: K8sOptions,
+        context: RunnerContext,
+        report: Callable[[list[LauncherEvent]], None],
+    ) -> None:
+        self.services = ScopeServices(cluster, scope, options, report)
+        self._planner = PodPlanner(self.services, context)
+        self._attempts: dict[AttemptKey, AttemptPods] = {}
+        self.followed: dict[str, MemberPod] = {}
+        """All pods that are followed, by name."""
+        self._is_followed = False
+        self.trouble: str | None = None
+        self.trouble_since = 0.0
+
+    # --- attempts --------------------------------------------------------------------------------
+
+    def begin(self, attempts: Iterable[Attempt]) -> None:
+        """Create the pods of these attempts, and follow them."""
+        self.follow()
+        for attempt in attempts:
+            logs = LogPaths(attempt.stdout_path, attempt.stderr_path)
+            self.run(AttemptPods(attempt.key, self.services, self.followed, logs, partial(self._planner.plan, attempt)))
+
+    def run(self, attempt: AttemptPods) -> None:
+        """Follow an attempt to its end."""
+        self._attempts[attempt.key] = attempt
+        task = self.services.spawn(attempt.run())
+        task.add_done_callback(lambda done: self._finished(attempt, done))
+
+    def _finished(self, attempt: AttemptPods, task: "asyncio.Task[None]") -> None:
+        """Forget an attempt; one whose task failed is over for the runner all the same."""
+        if self._attempts.get(attempt.key) is attempt:
+            del self._attempts[attempt.key]
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        _log.error("attempt %s failed in the executor", attempt.key, exc_info=error)
+        if attempt.is_running and attempt.is_reported:
+            said = ExitObservation(EXECUTOR, lost=True, raw={"executor_error": f"{type(error).__name__}: {error}"})
+            self.services.report([AttemptEnded(attempt.key, said)])
+
+    def stop(self, keys: Iterable[AttemptKey], grace_s: int) -> None:
+        """Have the pods of these attempts deleted with this grace period; ended and unknown ones are ignored."""
+        for key in keys:
+            if (attempt := self._attempts.get(key)) is not None:
+                attempt.stop(grace_s)
+
+    def stored(self, keys: Iterable[AttemptKey]) -> None:
+        """Remove the pods of these attempts: the server has stored their ends."""
+        for key in keys:
+            if (attempt := self._attempts.get(key)) is not None:
+                attempt.stored()
+
+    # --- what the cluster reports ----------------------------------------------------------------
+
+    def follow(self) -> None:
+        """Begin to follow the pods of the scope."""
+        if not self._is_followed:
+            self._is_followed = True
+            services = self.services
+            labels = selector(services.scope)
+            services.spawn(PodWatch(services.cluster, labels, self._on_pod, self._on_listed, self._on_trouble).run())
+            services.spawn(self._tick())
+
+    def _on_pod(self, pod: dict[str, Any], is_deleted: bool) -> None:
+        member = self.followed.get(pod["metadata"]["name"])
+        if member is not None:
+            member.update(pod, is_gone=is_deleted)
+
+    def _on_listed(self, names: set[str]) -> None:
+        for name, member in self.followed.items():
+            if name not in names and member.exists_alone:
+                self.services.spawn(self._look_for(member))
+
+    async def _look_for(self, member: MemberPod) -> None:
+        """Ask for a pod that a list lacked: it is gone, or newer than the list."""
+        try:
+            await self.services.settle(lambda: self.services.cluster.get("pods", member.name))
+        except ClusterError as error:
+            if error.status == 404:
+                member.vanished()
+
+    def _on_trouble(self, reason: str | None) -> None:
+        if self.trouble is None:
+            self.trouble_since = time.time()
+        self.trouble = reason
+        self.services.is_answering = reason is None
+        self.services.report([])  # the runner looks at the hindrance
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S * (1 + len(self._attempts) // SLOW_TICK))
+            if self.trouble is not None:
+                continue  # the facts are old
+            now = time.time()
+            for attempt in list(self._attempts.values()):
+                attempt.tick(now)
+
+    def hindrance(self) -> str | None:
+        """Return why nothing can begin at present; None if it can."""
+        if self.trouble is None:
+            return None
+        since = time.strftime("%H:%M:%S", time.localtime(self.trouble_since))
+        return f"the cluster has not answered since {since} ({self.trouble}); torc tries again, and its pods go on"
+
+    def is_running(self, key: AttemptKey) -> bool:
+        """Return whether an attempt is known whose end is not."""
+        attempt = self._attempts.get(key)
+        return attempt is not None and attempt.is_running
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    async def finish(self) -> None:
+        """Remove all that is left in the cluster: the server has stored every end."""
+        self.stored(list(self._attempts))
+        deadline = time.monotonic() + REMOVAL_S
+        while self._attempts and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+        services = self.services
+        await services.close()
+        try:
+            await remove_scope(services.cluster, services.scope, patience_s=LAST_PATIENCE_S)
+        except ClusterError as error:
+            _log.warning("not all pods could be removed: %s; 'torc k8s clean' removes them", error)
+        finally:
+            await services.cluster.close()
+
+    async def close(self) -> None:
+        """Follow nothing any more; the pods stay."""
+        await self.services.close()
+        await self.services.cluster.close()
