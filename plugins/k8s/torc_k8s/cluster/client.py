@@ -167,7 +167,7 @@ class Cluster:
             page_query = {**query, "limit": str(limit), **({"continue": token} if token else {})}
             page = await self._ask("GET", KINDS[kind].path(self.namespace, query=page_query), patience_s=patience_s)
             items, metadata = page.get("items") or [], page.get("metadata") or {}
-            found += [item for item in items if isinstance(item, dict)]
+            found += [item for item in items if isinstance(item, dict) and isinstance(item.get("metadata"), dict)]
             if not metadata.get("continue") or metadata["continue"] == token:
                 return found, str(metadata.get("resourceVersion", ""))
             token = str(metadata["continue"])
@@ -211,7 +211,7 @@ class Cluster:
             event = json.loads(line)
             kind, found = event["type"], event["object"]
             if kind != "ERROR":
-                found["metadata"]["resourceVersion"]
+                str(found["metadata"]["resourceVersion"])  # nothing else is what a watch reports
                 return str(kind), found
         except (ValueError, TypeError, KeyError, RecursionError):
             raise ClusterUnreachable(

@@ -164,8 +164,12 @@ async def _of_context(selected: SelectedContext, namespace: str) -> Access:
     return Access(dict(selected.cluster), user, f"context {selected.name!r}", namespace, renew_after_s)
 
 
-async def log_in(access: Access) -> Login:
+async def log_in(access: Access, current: Login | None = None) -> Login:
     """Return a session for an access; no request is sent.
+
+    Args:
+        access: Endpoint and credentials.
+        current: A login that is used on, with the new token, if nothing else has changed.
 
     Raises:
         ConfigError: a certificate, token, proxy or address is not valid.
@@ -188,6 +192,10 @@ async def log_in(access: Access) -> Login:
                 await load(document, client_configuration=configuration)
             configuration.disable_strict_ssl_verification = True  # as kubectl: authorities of clusters lack extensions
             configuration.proxy = _proxy(configuration.host, configuration.proxy)
+            headers = _headers(configuration.api_key.get("BearerToken"), access)
+            if current is not None and current.fingerprint == access.fingerprint:
+                current.access, current.headers = access, headers
+                return current
             rest = RESTClientObject(configuration)
         except ConfigError:
             raise
@@ -200,7 +208,7 @@ async def log_in(access: Access) -> Login:
                 f"{access.account}: certificate or entry of the kubeconfig is not valid: {_said(error)}"
             ) from None
     configuration.client_session_kwargs = {"connector": _connector(rest.ssl_context), "trust_env": False}
-    return Login(access, access.fingerprint, rest, _headers(configuration.api_key.get("BearerToken"), access))
+    return Login(access, access.fingerprint, rest, headers)
 
 
 def _said(error: Exception) -> str:

@@ -94,7 +94,7 @@ class PodWatch:
 
     async def _list(self) -> None:
         pods, version = await self._cluster.list("pods", labels=self._labels)
-        names = {str(pod["metadata"]["name"]) for pod in pods}
+        names = {str(pod["metadata"].get("name")) for pod in pods}
         for name in self._reported.keys() - names:
             del self._reported[name]
         for pod in pods:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import re
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
@@ -152,9 +153,14 @@ class ApiTransport:
             login, generation, token = self._login, self._generation, object()
             try:
                 with self._errors():
-                    async with asyncio.timeout(begin_s) as limit:
-                        login.under_way[token] = partial(limit.reschedule, 0.0)
-                        response = await self._send(login, (method, path, body, content_type), timeout)
+                    try:
+                        async with asyncio.timeout(begin_s) as limit:
+                            login.under_way[token] = partial(limit.reschedule, 0.0)
+                            response = await self._send(login, (method, path, body, content_type), timeout)
+                    except aiohttp.ClientSSLError:
+                        if is_last or not await self._renew(generation):
+                            raise
+                        continue
                     login.under_way[token] = response.close
                     if response.status == 401 and not is_last and await self._renew(generation):
                         response.close()
@@ -181,10 +187,8 @@ class ApiTransport:
 
     async def _refused(self, response: Any) -> ClusterError:
         data = await bounded_body(response, _REFUSAL_LIMIT) or b""
-        try:
-            retry_after_s: float | None = min(max(float(response.headers.get("Retry-After", "")), 0.0), 3600.0)
-        except ValueError:
-            retry_after_s = None
+        seconds = re.fullmatch(r"[0-9]{1,9}", response.headers.get("Retry-After", ""))
+        retry_after_s = float(seconds[0]) if seconds else None
         return refusal(response.status, data, account=self.account, where=self.where, retry_after_s=retry_after_s)
 
     async def _end(self, login: Login) -> None:
@@ -198,14 +202,14 @@ class ApiTransport:
             return
         try:
             await self._renew(self._generation)
-        except (ClusterError, ConfigError) as error:
+        except ClusterError as error:
             _log.debug("credentials were not renewed: %s", error)
 
     async def _renew(self, generation: int) -> bool:
-        """Load the credentials again unless that was done since a generation; return whether there are other ones.
+        """Load the credentials again unless that was done since a generation; return whether that was done.
 
         Raises:
-            ConfigError, ClusterUnreachable: as `open`.
+            ClusterUnreachable: kubeconfig or credentials cannot be loaded at present.
         """
         async with self._lock:
             now = asyncio.get_running_loop().time()
@@ -213,14 +217,17 @@ class ApiTransport:
                 return True
             if now - self._loaded_at < RENEW_PAUSE_S:
                 return False
-            self._loaded_at = now
-            access = await find_access(self.address)
-            old, self._login = self._login, await log_in(access)
-            self._logins.append(self._login)
+            self._loaded_at, old = now, self._login
+            try:
+                self._login = await log_in(await find_access(self.address), old)
+            except ConfigError as error:
+                raise ClusterUnreachable(str(error)) from error
             self._generation += 1
-            old.is_retired = True
-            if not old.under_way:
-                await self._end(old)
+            if self._login is not old:
+                self._logins.append(self._login)
+                old.is_retired = True
+                if not old.under_way:
+                    await self._end(old)
             return True
 
     @contextlib.contextmanager
