@@ -366,6 +366,50 @@ def test_a_file_with_a_token_is_read_again(tmp_path: Path, monkeypatch: pytest.M
     assert run(test()) == ["Bearer old", "Bearer new"]
 
 
+def test_a_new_token_keeps_the_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another server, authority or certificate needs a new session; requests under way end in the old one."""
+    monkeypatch.setattr(transport, "RENEW_PAUSE_S", 0.0)
+    (tmp_path / "token").write_text("one")
+    going, go = asyncio.Event(), asyncio.Event()
+
+    async def handle(request: ApiRequest) -> None:
+        if request.path.endswith("/slow"):
+            going.set()
+            await go.wait()
+        await request.answer({"token": request.headers["authorization"]})
+
+    async def test() -> None:
+        api = ScriptedApi(handle)
+        await api.start()
+        path = write_kubeconfig(tmp_path / "k", f"http://127.0.0.1:{api.port}", user={"tokenFile": "token"})
+        sender = transport.ApiTransport(ClusterAddress(kubeconfig=str(path)))
+        await sender.open()
+        first = sender._login
+        (tmp_path / "token").write_text("two")
+        assert await sender._renew(0)
+        assert sender._login is first
+        assert await sender.document("GET", "/x") == {"token": "Bearer two"}
+        slow = asyncio.create_task(sender.document("GET", "/slow"))
+        await going.wait()
+        write_kubeconfig(
+            path, f"http://127.0.0.1:{api.port}", cluster={"tls-server-name": "other"}, user={"token": "3"}
+        )
+        assert await sender._renew(1)
+        assert sender._login is not first
+        assert await sender.document("GET", "/x") == {"token": "Bearer 3"}
+        go.set()
+        assert await slow == {"token": "Bearer two"}
+        assert sender._logins == [sender._login]
+        path.write_text("rubbish: [")
+        with pytest.raises(ClusterUnreachable, match="not valid YAML"):
+            await sender._renew(2)
+        assert await sender.document("GET", "/x") == {"token": "Bearer 3"}
+        await sender.close()
+        await api.stop()
+
+    run(test())
+
+
 def test_a_file_that_is_empty_for_a_moment_keeps_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in the moment in which it is replaced."""
     monkeypatch.setattr(transport, "RENEW_PAUSE_S", 0.0)

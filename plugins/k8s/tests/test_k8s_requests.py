@@ -202,6 +202,23 @@ def test_pages_without_end_are_not_read_for_ever(tmp_path: Path) -> None:
     run(test())
 
 
+@pytest.mark.parametrize("page", [{"items": 3}, {"items": {"a": "b"}}, {"items": [], "metadata": "x"}])
+def test_a_list_that_is_none(tmp_path: Path, page: dict[str, Any]) -> None:
+    """Rubbish is an error of the cluster, and rubbish among the objects is passed over."""
+
+    async def test() -> None:
+        async with scripted_cluster(tmp_path, answers((200, {"items": [3, None, {}, {"metadata": 1}]}))) as (
+            cluster,
+            _,
+        ):
+            assert await cluster.list("pods") == ([], "")
+        async with scripted_cluster(tmp_path, answers((200, page))) as (cluster, _):
+            with pytest.raises(ClusterUnreachable, match="no list of pods"):
+                await cluster.list("pods")
+
+    run(test())
+
+
 def test_patience_outlasts_an_outage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without patience the first failure is raised."""
     monkeypatch.setattr(client, "_PAUSE_S", 0.01)

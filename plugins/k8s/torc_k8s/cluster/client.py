@@ -167,6 +167,8 @@ class Cluster:
             page_query = {**query, "limit": str(limit), **({"continue": token} if token else {})}
             page = await self._ask("GET", KINDS[kind].path(self.namespace, query=page_query), patience_s=patience_s)
             items, metadata = page.get("items") or [], page.get("metadata") or {}
+            if not isinstance(items, list) or not isinstance(metadata, dict):
+                raise ClusterUnreachable(f"{self._transport.where} sent something that is no list of {kind}")
             found += [item for item in items if isinstance(item, dict) and isinstance(item.get("metadata"), dict)]
             if not metadata.get("continue") or metadata["continue"] == token:
                 return found, str(metadata.get("resourceVersion", ""))

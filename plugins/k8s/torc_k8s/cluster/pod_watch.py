@@ -67,6 +67,9 @@ class PodWatch:
                 self._version = ""
             except ClusterError as raised:
                 error, retry_after_s = raised, min(raised.retry_after_s or 0.0, MOST_RETRY_AFTER_S)
+            except Exception as raised:  # the runner learns of its pods by this watch alone: it must not end
+                _log.exception("the watch of pods failed")
+                error = ClusterError(f"the watch of pods failed: {raised!r}")
             self._settle()
             failures = 0 if self._has_worked else failures + 1
             if error is not None and failures > 1:
