@@ -69,7 +69,7 @@ class GroupOptions:
             ConfigError: one of them is not valid.
         """
         if problem := next(_problems(self), None):
-            raise ConfigError(f"group: {problem}")
+            raise ConfigError(problem)
 
 
 def _problems(group: GroupOptions) -> Iterator[str]:
