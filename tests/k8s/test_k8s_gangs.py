@@ -36,7 +36,7 @@ ACTIONS: Final[dict[str, dict[str, Any]]] = {
     "spent": group(lead("exit 7", exit_actions={"RESCHEDULE": "7"}), max_retries=1),
     "lead_done": group(other(LONG), lead("true")),
     "lead_fails": group(other(LONG), lead("exit 3")),
-    "ignored": group(lead("sleep 3"), other("exit 5")),
+    "ignored": group(lead("sleep 20"), other("exit 5")),
     "counted": group(lead(LONG), other("exit 5"), ignore_nonlead_status=False),
     "restart": group(lead(FIRST_FAILS, exit_actions={"RESCHEDULE": "7"}), other("echo began; " + LONG), max_retries=1),
 }

@@ -9,6 +9,7 @@ from attrs import define, field
 from torc_framework.api import Adoption, AttemptKey, AttemptWithdrawn
 from torc_k8s.cluster import ClusterError
 from torc_k8s.executor.attempt_pods import AttemptPods
+from torc_k8s.executor.group_adoption import adopt_group, is_group
 from torc_k8s.executor.leftovers import is_kept
 from torc_k8s.executor.member_pod import KILL_GRACE_S, LogPaths
 from torc_k8s.executor.names import FENCE
@@ -106,9 +107,12 @@ class _PodSearch:
             key, self._pods.services, self._pods.followed, LogPaths(notes.get(STDOUT, ""), notes.get(STDERR, ""))
         )
         attempt.is_reported = is_wanted
+        if is_wanted and is_group(found[0]) and adopt_group(attempt, found):
+            self._pods.run(attempt)
+            return
         for pod in found:
             attempt.add(pod["metadata"]["name"]).exists(pod)
-        if not is_wanted:
+        if not is_wanted or len(found) > 1:  # the rest of a group that cannot go on
             attempt.stop(KILL_GRACE_S)
         self._pods.run(attempt)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from attrs import define, field
@@ -21,11 +21,14 @@ from torc_framework.api import (
     classify_exit,
 )
 from torc_k8s.cluster import ClusterError
+from torc_k8s.executor.group_pods import GroupPods
 from torc_k8s.executor.member_pod import LogPaths, MemberPod
 from torc_k8s.executor.names import EXECUTOR
+from torc_k8s.executor.planned_pods import BodyOf, PlannedPods
 from torc_k8s.executor.scope_services import ScopeServices
+from torc_k8s.groups import GroupState
 
-Plan = Callable[[], Awaitable[Sequence[dict[str, Any]]]]
+Plan = Callable[[], Awaitable[PlannedPods]]
 """Returns the pods of an attempt that are to be created."""
 
 
@@ -54,6 +57,7 @@ class AttemptPods:
     _stored: asyncio.Event = field(init=False, factory=asyncio.Event)
     _reason: str | None = field(default=None, init=False)
     _is_stopped: bool = field(default=False, init=False)
+    _group: GroupPods | None = field(default=None, init=False)
 
     def add(self, name: str, body: dict[str, Any] | None = None) -> MemberPod:
         """Add a pod, which is to be created if there is a body."""
@@ -81,19 +85,37 @@ class AttemptPods:
         """Return how the attempt ended; None if it was stopped before it began."""
         if self.plan is not None:
             try:
-                bodies = await self.plan()
+                planned = await self.plan()
             except (LaunchError, ClusterError) as error:
                 return ExitObservation(EXECUTOR, launch_error=str(error), ended_at=time.time())
             if self._is_stopped:
                 return None
-            for body in bodies:
+            if planned.group is None:
+                body = planned.body(0, 0)
                 self.add(body["metadata"]["name"], body)
-        (member,) = self.members
-        return await member.live()
+            else:
+                group = self.make_group(GroupState(planned.group), planned.body)
+                group.expect(group.state.begin())
+        if self._group is not None:
+            return await self._group.live()
+        ends = await asyncio.gather(*(member.live() for member in self.members))
+        if len(ends) == 1 or not any(ends):
+            return ends[0]
+        return ExitObservation(EXECUTOR, lost=True, ended_at=time.time())  # the rest of a group
+
+    def make_group(self, state: GroupState, body: BodyOf) -> GroupPods:
+        """Return the pods of the group that this attempt is."""
+        self._group = GroupPods(
+            self.services, self.followed, self.logs, state, body, self._began, self._waits_for, self.members
+        )
+        return self._group
 
     def stop(self, grace_s: int) -> None:
         """Have all pods deleted with this grace period."""
         self._is_stopped = True
+        if self._group is not None:
+            self._group.stop(grace_s)
+            return
         for member in self.members:
             member.stop(grace_s)
 
@@ -103,8 +125,10 @@ class AttemptPods:
 
     def tick(self, now: float) -> None:
         """Look at what only the time tells."""
-        for member in self.members:
+        for member in list(self.members):
             member.tick(now)
+        if self._group is not None:
+            self._group.tick()
 
     @property
     def is_running(self) -> bool:
@@ -133,12 +157,16 @@ class AttemptPods:
             self.services.report([event])
 
     def _has_begun(self, member: MemberPod) -> None:
-        at = member.started_at
+        self._began(member.started_at)
+
+    def _began(self, at: float) -> None:
         self._reason = None
         self._report(AttemptStarted(self.key, at, max(0.0, time.time() - at)))
 
     def _waits(self, member: MemberPod) -> None:
-        reason = member.waiting.text if member.waiting is not None else None
+        self._waits_for(member.waiting.text if member.waiting is not None else None)
+
+    def _waits_for(self, reason: str | None) -> None:
         if reason != self._reason:
             self._reason = reason
             self._report(AttemptWaiting(self.key, reason))

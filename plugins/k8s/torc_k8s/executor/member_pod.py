@@ -48,6 +48,16 @@ class LogPaths:
     stdout: str
     stderr: str
 
+    def of_member(self, rank: int, number: int) -> "LogPaths":
+        """Return the files of one pod of a group: these for the first pod of the lead, for others files beside them.
+
+        Args:
+            rank: The member.
+            number: Number of the pod among those of this member.
+        """
+        suffix = (f"_m{rank}" if rank else "") + (f"_p{number}" if number else "")
+        return LogPaths(_beside(self.stdout, suffix), _beside(self.stderr, suffix))
+
     def touch(self) -> None:
         """Make files that are missing; a full disk is left to the runner to notice."""
         for path in (self.stdout, self.stderr):
@@ -325,6 +335,12 @@ class MemberPod:
             await services.settle(lambda: services.cluster.patch("pods", self.name, {"metadata": changes}))
             if not is_kept:
                 await services.settle(lambda: services.cluster.delete("pods", self.name, grace_s=0))
+
+
+def _beside(path: str, suffix: str) -> str:
+    """Return a path with a suffix before its extension."""
+    folder_and_stem, dot, extension = path.rpartition(".")
+    return f"{folder_and_stem}{suffix}{dot}{extension}" if dot else f"{path}{suffix}"
 
 
 def _is_empty(facts: PodFacts) -> bool:

@@ -1,12 +1,19 @@
 """The specifications of the pods of one runner; the first one is preceded by the objects that all of them need."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
+from attrs import evolve
+
 from torc_framework.api import Attempt, ConfigError, LaunchError, RunnerContext
+from torc_k8s.executor.member_pod import LogPaths
 from torc_k8s.executor.names import owner_name
+from torc_k8s.executor.planned_pods import PlannedPods
 from torc_k8s.executor.pod_owner import create_owner, owner_reference
 from torc_k8s.executor.scope_services import ScopeServices
+from torc_k8s.groups import GroupPlan, plan_group
+from torc_k8s.pods.pod_options import PodOptions
 from torc_k8s.pods.pod_spec import PodPlan, build_pod, options_of
 from torc_k8s.pods.template import PodTemplate, load_template
 
@@ -26,7 +33,7 @@ class PodPlanner:
         self._owner: dict[str, Any] | None = None
         self._creating = asyncio.Lock()
 
-    async def plan(self, attempt: Attempt) -> list[dict[str, Any]]:
+    async def plan(self, attempt: Attempt) -> PlannedPods:
         """Return the pods of an attempt.
 
         Raises:
@@ -49,7 +56,13 @@ class PodPlanner:
             headroom_s=self._context.term_lead_s if attempt.supports_termination else 0.0,
             log_wait_s=services.options.log_wait_s,
         )
-        return [build_pod(plan)]
+        group = plan_group(attempt, options_of(attempt, self._options).group)
+        if group is None:
+            pod = build_pod(plan)
+            return PlannedPods(lambda _rank, _number: pod)
+        for rank in range(len(group.members)):
+            _member_pod(plan, group, rank, 0)  # raises now what it would raise later
+        return PlannedPods(partial(_member_pod, plan, group), group)
 
     def _template(self, attempt: Attempt) -> PodTemplate | None:
         """Return the template of an attempt's pod.
@@ -73,3 +86,35 @@ class PodPlanner:
                 services, context = self._services, self._context
                 self._owner = await services.settle(lambda: create_owner(services.cluster, services.scope, context))
             return self._owner
+
+
+def _member_pod(plan: PodPlan, group: GroupPlan, rank: int, number: int) -> dict[str, Any]:
+    """Return a pod of one member of a group.
+
+    Args:
+        plan: The pod of the attempt as if it were a single one.
+        group: The group.
+        rank: The member.
+        number: Number of the pod among those of this member.
+    """
+    member = group.members[rank]
+    attempt = member.attempt_of(plan.attempt)
+    logs = LogPaths(attempt.stdout_path, attempt.stderr_path).of_member(rank, number)
+    attempt = evolve(attempt, stdout_path=logs.stdout, stderr_path=logs.stderr)
+    if member.task is not None and member.task.image and isinstance(attempt.options, PodOptions):
+        attempt = evolve(attempt, options=evolve(attempt.options, image=member.task.image))
+    environment = {
+        "TORC_MEMBER_NAME": member.name,
+        "TORC_MEMBER_RANK": str(rank),
+        "TORC_MEMBER_COUNT": str(len(group.members)),
+    }
+    return build_pod(
+        evolve(
+            plan,
+            attempt=attempt,
+            environment={**plan.environment, **environment},
+            waits_for_go=group.barrier,
+            member=rank,
+            retry=number,
+        )
+    )
