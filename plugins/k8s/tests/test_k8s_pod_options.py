@@ -245,6 +245,7 @@ OF_JOBS: list[tuple[dict[str, Any], str]] = [
     ({"env_from_secrets": {"A": "db/x"}, "env": {"A": "x"}}, "A is in env, too"),
     ({"labels": {"torc-job": "1"}}, "labels: torc-job belongs to torc"),
     ({"annotations": {"torc-framework/go": "1"}}, "annotations: torc-framework/go belongs to torc"),
+    ({"affinity": {"nodeAffinty": {}}}, "affinity: nodeAffinty: unknown field; did you mean 'nodeAffinity'?"),
     ({"grace_s": -1}, "grace_s: it is -1"),
     ({"tolerations": [{"value": "x"}]}, "tolerations[0]: a toleration with a value needs a key"),
     ({"tolerations": [{"key": "a", "seconds": 3}]}, "seconds of a toleration need the effect NoExecute"),
@@ -277,6 +278,9 @@ OF_RUNS: list[tuple[dict[str, Any], str]] = [
     ({"volumes": "claim:a:b"}, "volumes of executor k8s: mount is 'b'"),
     ({"tolerations": "a:NoExecute:soon"}, "expected KEY[=VALUE][:EFFECT[:SECONDS]], or *"),
     ({"tolerations": "a:Never"}, "effect of a toleration is 'Never'"),
+    ({"affinity": "[1]"}, "affinity of executor k8s: '[1]' is no JSON object"),
+    ({"affinity": '{"podAffinity": 1}'}, "affinity: podAffinity is 1; expected a mapping"),
+    ({"labels": "a"}, "labels of executor k8s: 'a' has no '='"),
     ({"keep_pods": "some"}, "keep_pods of executor k8s is 'some'; it must be one of none, failed, all"),
     ({"pull_policy": "never"}, "pull_policy of executor k8s is 'never'"),
     ({"cpu_limit": "2"}, "cpu_limit of executor k8s is '2'"),
@@ -304,4 +308,6 @@ def test_texts_of_options_are_the_values_of_jobs() -> None:
         Toleration(key="spot", effect="NoExecute", seconds=300),
     ]
     assert found.env_from_secrets == {"A": "db/password"}
+    rules = K8sOptions(affinity='{"nodeAffinity": {}}', labels="a=b", annotations="c=d").pod_options()
+    assert (rules.affinity, rules.labels, rules.annotations) == ({"nodeAffinity": {}}, {"a": "b"}, {"c": "d"})
     assert K8sOptions(volumes="host:/a:/b:ro").pod_options().volumes == [Volume(mount="/b", host="/a", read_only=True)]

@@ -1,5 +1,6 @@
 """The texts of the executor's options, such as ``disk=ssd,zone=a``, as the values of `PodOptions`."""
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -72,6 +73,21 @@ def _volume(item: str) -> Volume:
     if not source or not mount:
         raise ConfigError(f"{item!r} is no volume: {_FORM}")
     return Volume(mount=mount, read_only=rest.endswith(":ro"), **{kind: source})
+
+
+def affinity(text: str) -> dict[str, Any]:
+    """Return the affinity that a text has as JSON.
+
+    Raises:
+        ConfigError: it is no JSON object.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ConfigError(f"{text[:60]!r} is no JSON object, such as '{{\"nodeAffinity\": {{...}}}}'")
+    return found
 
 
 def named(option: str, parse: Callable[[str], Any], text: str) -> Any:

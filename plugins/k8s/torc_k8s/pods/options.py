@@ -5,7 +5,7 @@ from typing import Any, Final
 from attrs import define
 
 from torc_framework.api import ConfigError, option
-from torc_k8s.pods.option_texts import items, named, pairs, require_choice, tolerations, volumes
+from torc_k8s.pods.option_texts import affinity, items, named, pairs, require_choice, tolerations, volumes
 from torc_k8s.pods.pod_options import CPU_LIMITS, PULL_POLICIES, PodOptions
 from torc_k8s.pods.template import load_template
 
@@ -16,6 +16,9 @@ _PARSERS: Final[dict[str, Any]] = {
     "pull_secrets": items,
     "node_selector": pairs,
     "tolerations": tolerations,
+    "affinity": affinity,
+    "labels": pairs,
+    "annotations": pairs,
     "volumes": volumes,
     "env": pairs,
     "env_from_secrets": pairs,
@@ -52,6 +55,9 @@ class K8sOptions:
         "Taints of nodes that pods tolerate: KEY[=VALUE][:EFFECT[:SECONDS]], separated by commas; * is all of them.",
         metavar="TAINTS",
     )
+    affinity: str = option(
+        "", "Rules on nodes and other pods: the JSON of a Pod's spec.affinity in Kubernetes.", metavar="JSON"
+    )
     priority_class: str = option("", "Priority class of the pods.", metavar="NAME")
     gpu_resource: str = option("nvidia.com/gpu", "Name of the resource that is a GPU.", metavar="NAME")
     cpu_limit: str = option(
@@ -78,6 +84,8 @@ class K8sOptions:
     env_from_secrets: str = option(
         "", "Variables from Secrets: NAME=SECRET/KEY, separated by commas.", metavar="VARIABLES"
     )
+    labels: str = option("", "Further labels of the pods, such as team=blue.", metavar="LABELS")
+    annotations: str = option("", "Further annotations of the pods, such as example.com/a=b.", metavar="ANNOTATIONS")
     pod_template: str = option(
         "", "File with a Pod in YAML into which each pod is merged: for everything that has no option.", metavar="FILE"
     )

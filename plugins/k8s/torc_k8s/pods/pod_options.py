@@ -11,6 +11,7 @@ from attrs import evolve, fields, frozen
 
 from torc_framework.api import ConfigError
 from torc_k8s.groups.options import GroupOptions
+from torc_k8s.pods.field_types import FieldError, check_fields
 from torc_k8s.pods.names import ANNOTATION_PREFIX, LABELS, key_problem, label_problem, name_problem
 from torc_k8s.pods.quantities import size_quantity
 
@@ -238,6 +239,8 @@ def _problems(options: PodOptions) -> Iterator[tuple[str, str | None]]:
             yield name, _size_problem(value)
     if options.working_dir:
         yield "working_dir", _path_problem("it", options.working_dir)
+    if options.affinity:
+        yield "affinity", _affinity_problem(options.affinity)
     yield "volumes", _repeated_mount(options.volumes or [])
     if options.grace_s is not None and not 0 <= options.grace_s <= MAX_GRACE_S:
         yield "grace_s", f"it is {options.grace_s}; expected 0 to {MAX_GRACE_S} seconds"
@@ -310,6 +313,14 @@ def _size(name: str, text: str) -> str:
         return size_quantity(text)
     except ValueError as error:
         raise ConfigError(f"{name}: {error}") from None
+
+
+def _affinity_problem(affinity: dict[str, Any]) -> str | None:
+    try:
+        check_fields(affinity, "V1Affinity")
+    except FieldError as error:
+        return str(error)
+    return None
 
 
 def _repeated_mount(volumes: list[Volume]) -> str | None:

@@ -1,22 +1,18 @@
 """The file of ``--pod-template``: a Pod in YAML, checked against the fields that Kubernetes has.
 
-The fields and their types are those of the Python client's models, which are made from Kubernetes' OpenAPI document.
 Source: Kubernetes API reference, "Pod".
 """
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from attrs import frozen
 
-from torc_framework.api import YamlFile, read_yaml_file, suggestion
-from torc_k8s.pods.merge import LISTS
+from torc_framework.api import YamlFile, read_yaml_file
+from torc_k8s.pods.field_types import FieldError, Path, check_fields, described, shown
 from torc_k8s.pods.names import ANNOTATION_PREFIX, LABELS, MAIN
 from torc_k8s.pods.pod_options import RESERVED_FOLDER
-from torc_k8s.pods.quantities import parse_quantity
 
-Path = tuple[str | int, ...]
 OWN_VOLUMES: Final = "torc-"
 """Names of volumes that begin so belong to torc."""
 
@@ -46,7 +42,10 @@ def load_template(path: str) -> PodTemplate:
     if not isinstance(pod, dict):
         raise file.error((), "expected a Pod: apiVersion, kind, metadata and spec")
     _check_kind(file, pod)
-    _check_model(file, (), pod, "V1Pod")
+    try:
+        check_fields(pod, "V1Pod")
+    except FieldError as error:
+        raise file.error(error.path, str(error), at_key=error.at_key) from None
     for fields, check in _RULES.items():
         _check_rule(file, pod, fields, check)
     return PodTemplate(path, {"metadata": _metadata(pod), "spec": _with_main_first(file, pod.get("spec") or {})})
@@ -150,7 +149,7 @@ def _check_rule(file: YamlFile, pod: Any, fields: str, check: Callable[[Any], st
         ]
     for path, value in places:
         if problem := check(value):
-            raise file.error(path, f"{_shown(path)}: {problem}", at_key=True)
+            raise file.error(path, f"{shown(path)}: {problem}", at_key=True)
 
 
 def _check_kind(file: YamlFile, pod: Mapping[str, Any]) -> None:
@@ -158,98 +157,6 @@ def _check_kind(file: YamlFile, pod: Mapping[str, Any]) -> None:
         hint = (
             "; its spec.template is one, without apiVersion and kind" if "template" in (pod.get("spec") or {}) else ""
         )
-        raise file.error(("kind",), f"kind is {_value(pod.get('kind'))}; expected Pod{hint}")
+        raise file.error(("kind",), f"kind is {described(pod.get('kind'))}; expected Pod{hint}")
     if pod.get("apiVersion") != "v1":
-        raise file.error(("apiVersion",), f"apiVersion is {_value(pod.get('apiVersion'))}; expected v1")
-
-
-# --- types of fields --------------------------------------------------------------------------------
-
-_COLLECTION: Final = re.compile(r"([Ll]ist|[Dd]ict)[\[(](?:str, ?)?(.+)[\])]")
-_QUANTITIES: Final = frozenset({"sizeLimit", "divisor"})
-_QUANTITY_MAPS: Final = frozenset({"limits", "requests", "overhead"})
-
-
-def _check_type(file: YamlFile, path: Path, value: Any, kind: str) -> None:
-    """Raise `ConfigError` for a value that is not of a type of the client's models, such as ``List[V1Container]``."""
-    if value is None or kind == "object":
-        return
-    collection = _COLLECTION.fullmatch(kind)
-    if collection and collection[1].lower() == "list":
-        _require(file, path, value, list, "a list")
-        for place, each in enumerate(value):
-            _require_key(file, (*path, place), each)
-            _check_type(file, (*path, place), each, collection[2])
-    elif collection:
-        _require(file, path, value, dict, "a mapping")
-        for key, each in value.items():
-            _check_type(file, (*path, key), each, collection[2])
-    elif path[-1] in _QUANTITIES or (len(path) > 1 and path[-2] in _QUANTITY_MAPS):
-        _check_quantity(file, path, value)
-    elif kind in _SCALARS:
-        _check_scalar(file, path, value, kind)
-    else:
-        _check_model(file, path, value, kind)
-
-
-def _require_key(file: YamlFile, path: Path, item: Any) -> None:
-    """Raise `ConfigError` for an item of a list without the field by which the list is merged."""
-    how = LISTS.get(str(path[-2]))
-    if item is None:
-        raise file.error(path, f"{_shown(path)} is empty; remove it")
-    if how is not None and how.key and isinstance(item, dict) and not item.get(how.key):
-        raise file.error(path, f"{_shown(path)}.{how.key} is missing; every item of {path[-2]} needs one")
-
-
-_SCALARS: Final[Mapping[str, tuple[type | tuple[type, ...], str]]] = {
-    "str": (str, "text; put it in quotes"),
-    "int": (int, "a whole number"),
-    "float": ((int, float), "a number"),
-    "bool": (bool, "true or false"),
-    "datetime": (str, "a time such as 2026-01-02T03:04:05Z"),
-}
-
-
-def _check_scalar(file: YamlFile, path: Path, value: Any, kind: str) -> None:
-    types, expected = _SCALARS[kind]
-    if not isinstance(value, types) or (isinstance(value, bool) and kind != "bool"):
-        raise file.error(path, f"{_shown(path)} is {_value(value)}; expected {expected}")
-
-
-def _check_quantity(file: YamlFile, path: Path, value: Any) -> None:
-    try:
-        parse_quantity(value)
-    except ValueError as error:
-        raise file.error(path, f"{_shown(path)}: {error}") from None
-
-
-def _check_model(file: YamlFile, path: Path, value: Any, kind: str) -> None:
-    from kubernetes.aio.client import models
-
-    model = getattr(models, kind, None)
-    if model is None:
-        return
-    _require(file, path, value, dict, "a mapping")
-    types = {model.attribute_map[name]: type_ for name, type_ in model.openapi_types.items()}
-    for key, each in value.items():
-        if key not in types:
-            raise file.error(
-                (*path, key), f"{_shown((*path, key))}: unknown field{suggestion(key, list(types))}", at_key=True
-            )
-        _check_type(file, (*path, key), each, types[key])
-
-
-def _require(file: YamlFile, path: Path, value: Any, type_: type, expected: str) -> None:
-    if not isinstance(value, type_):
-        raise file.error(path, f"{_shown(path) or 'the document'} is {_value(value)}; expected {expected}")
-
-
-def _shown(path: Path) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
-
-
-def _value(value: Any) -> str:
-    """Return a short description of a value for a message."""
-    if isinstance(value, (dict, list)):
-        return "a mapping" if isinstance(value, dict) else "a list"
-    return "missing" if value is None else repr(value)[:60]
+        raise file.error(("apiVersion",), f"apiVersion is {described(pod.get('apiVersion'))}; expected v1")
