@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.error import HTTPError
 
+import pytest
 import torc_k8s
 import waiting
 import yaml
@@ -33,6 +34,9 @@ WITH_NODE: Final = os.environ.get("K8S_NODE", "1") != "0"
 """Whether the cluster has a node; without one there is the API alone, and tests write the status of pods."""
 LOCK: Final = Path(f"/var/tmp/torc-k8s-tests-{RUN.name}.lock")
 GATE: Final = LOCK.with_suffix(".gate")
+_STARTED: Final = "k8s-cluster-started"
+_FAILED: Final = "k8s-cluster-failed"
+_SKIPPED: Final = "there is no Kubernetes cluster; the failure of another test says why"
 BUSYBOX: Final = "localhost/busybox:1"
 PYTHON: Final = "localhost/python:1"
 """Images on the nodes."""
@@ -326,6 +330,49 @@ def is_built() -> bool:
 def is_up() -> bool:
     """Return whether the cluster works."""
     return subprocess.run([SCRIPT, "healthy"], capture_output=True, check=False).returncode == 0
+
+
+def start_for_tests(common: Path) -> None:
+    """Start the cluster unless it is up; skip the test where that is impossible.
+
+    In CI the first test that needs the cluster fails then, so that there is one failure with the reason.
+
+    Args:
+        common: Folder that all processes of the test run share.
+    """
+    if reason := why_none():
+        _without(reason, common)
+    with held(alone=False):  # a test that has it alone may have stopped parts of it for a while
+        if is_up():
+            return
+    with held(alone=True):
+        if (common / _FAILED).exists():
+            pytest.skip(_SKIPPED)
+        if is_up():
+            return
+        (common / _STARTED).touch()
+        try:
+            script("up", timeout=3600)
+        except AssertionError as error:
+            _without(str(error), common)
+
+
+def _without(reason: str, common: Path) -> None:
+    if os.environ.get("CI") != "true":
+        pytest.skip(reason)
+    try:
+        (common / _FAILED).touch(exist_ok=False)
+    except FileExistsError:
+        pytest.skip(_SKIPPED)
+    pytest.fail(reason)
+
+
+def stop_after_tests(common: Path) -> None:
+    """Stop the cluster if this test run started it."""
+    if (common / _STARTED).exists():
+        with held(alone=True):
+            script("down")
+        (common / _STARTED).unlink()
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
 import waiting
 from programs import BIN
 
@@ -29,6 +30,8 @@ SCRIPT: Final = Path(__file__).parents[1] / "slurm" / "cluster.sh"
 LOCK: Final = Path("/var/tmp/torc-slurm-tests.lock")
 GATE: Final = LOCK.with_suffix(".gate")
 USER: Final = os.environ.get("SLURM_DEV_USER", "hpcuser")
+STARTED: Final = "slurm-cluster-started"
+"""File in the common folder of the test run that started the cluster."""
 MISSING: Final = "the test cluster needs root and Debian 12's packages"
 """Why there may be no cluster."""
 
@@ -197,6 +200,35 @@ def is_up() -> bool:
         return False
     done = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, timeout=60, check=False)
     return "is UP" in done.stdout
+
+
+def start_for_tests(common: Path) -> None:
+    """Start the cluster unless it is up; skip the test where that is impossible, and fail it in CI.
+
+    Args:
+        common: Folder that all processes of the test run share.
+    """
+    if not can_be_made():
+        if os.environ.get("CI") == "true":
+            pytest.fail(MISSING)
+        pytest.skip(MISSING)
+    if is_up():
+        return
+    with held(alone=False):  # a test that has it alone may have stopped the controller for a while
+        if is_up():
+            return
+    with held(alone=True):
+        if not is_up():
+            (common / STARTED).touch()
+            script("up")
+
+
+def stop_after_tests(common: Path) -> None:
+    """Stop the cluster if this test run started it."""
+    if (common / STARTED).exists():
+        with held(alone=True):
+            script("down")
+        (common / STARTED).unlink()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.e2e
 
 ENDINGS: dict[str, Any] = {
     "name": "endings",
-    "resource_requirements": [{"name": "quick", "num_cpus": 0, "memory": "50m", "runtime": "PT2S"}],
+    "resource_requirements": [{"name": "quick", "num_cpus": 1, "memory": "50m", "runtime": "PT2S"}],
     "jobs": [
         {"name": "good", "command": "true"},
         {"name": "seven", "command": "exit 7"},
@@ -122,7 +122,7 @@ def test_the_cluster_ends_attempts(pod_torc: PodTorc) -> None:
     pod_torc.write("deadline.json", template(activeDeadlineSeconds=3))
     prepare = {"name": "prepare", "image": BUSYBOX, "command": ["sh", "-c", "exit 5"]}
     pod_torc.write("init.json", template(initContainers=[prepare]))
-    requirements = [{"name": "small", "num_cpus": 0, "memory": "100m", "runtime": "PT5M"}]
+    requirements = [{"name": "small", "num_cpus": 1, "memory": "100m", "runtime": "PT5M"}]
     jobs = [{"name": name, "command": row.command, **row.more} for name, row in TABLE.items()]
     pod_torc.write("w.yaml", {"name": "w", "resource_requirements": requirements, "jobs": jobs})
     pod_torc("run", "w.yaml", *by_pods(BUSYBOX), code=1)
@@ -133,7 +133,7 @@ def test_the_cluster_ends_attempts(pod_torc: PodTorc) -> None:
 
 def test_memory_of_a_child_of_a_job_that_succeeds(pod_torc: PodTorc) -> None:
     """The kernel killed a child, and the job says success: Kubernetes' word for the container decides."""
-    requirements = [{"name": "small", "num_cpus": 0, "memory": "100m", "runtime": "PT5M"}]
+    requirements = [{"name": "small", "num_cpus": 1, "memory": "100m", "runtime": "PT5M"}]
     job = {"name": "a", "command": f"{FILL}; exit 0", "container": PYTHON, **SMALL}
     pod_torc.write("w.yaml", {"name": "w", "resource_requirements": requirements, "jobs": [job]})
     pod_torc.run("run", "w.yaml", *by_pods())

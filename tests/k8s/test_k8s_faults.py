@@ -116,9 +116,7 @@ def results_by_name(torc: PodTorc) -> list[dict[str, Any]]:
 def sweep(count: int, command: str) -> dict[str, Any]:
     """Return a workflow of this many jobs, with the exit codes 0 to 4 in turn."""
     job = {"name": "j{i}", "command": f"{ONCE}{command}; exit $(( {{i}} % 5 ))", "parameters": {"i": f"1:{count}"}}
-    requirements = [{"name": "little", "num_cpus": 0, "memory": "20m", "runtime": "PT10M"}]
-    job |= {"resource_requirements": "little"}
-    return {"name": "sweep", "jobs": [job], "resource_requirements": requirements}
+    return {"name": "sweep", "jobs": [job]}
 
 
 def check_sweep(torc: PodTorc, count: int) -> None:

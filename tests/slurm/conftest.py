@@ -1,46 +1,22 @@
 """The cluster for the tests of this folder: started if it is not running, stopped after the tests that started it."""
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from slurm_cluster import MISSING, Cluster, ServedTorc, can_be_made, held, is_up, running_cluster, script
-
-_STARTED = "slurm-cluster-started"
+from pytest_session import common_folder, finished_base
+from slurm_cluster import Cluster, ServedTorc, held, running_cluster, start_for_tests, stop_after_tests
 
 
 @pytest.fixture(scope="session")
 def made_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Start the cluster unless it is up."""
-    if not can_be_made():
-        if os.environ.get("CI") == "true":
-            pytest.fail(MISSING)
-        pytest.skip(MISSING)
-    if is_up():
-        return
-    with held(alone=False):  # a test that has it alone may have stopped the controller for a while
-        if is_up():
-            return
-    with held(alone=True):
-        if not is_up():
-            (_common(tmp_path_factory.getbasetemp()) / _STARTED).touch()
-            script("up")
-
-
-def _common(base: Path) -> Path:
-    """Return the folder that all processes of one test run share."""
-    return base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+    start_for_tests(common_folder(tmp_path_factory.getbasetemp()))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Stop the cluster after the last test, if this test run started it."""
-    if os.environ.get("PYTEST_XDIST_WORKER"):
-        return
-    factory = getattr(session.config, "_tmp_path_factory", None)
-    if factory is not None and (factory.getbasetemp() / _STARTED).exists():
-        with held(alone=True):
-            script("down")
+    if base := finished_base(session):
+        stop_after_tests(base)
 
 
 @pytest.fixture
