@@ -1,0 +1,174 @@
+"""What needs the API of a cluster and no node: rights, refusals, removal, and statuses that the test writes."""
+
+import json
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from k8s_cluster import ACCOUNT, BUSYBOX, Document, Namespace, PodTorc, by_pods, eventually
+from run_results import EndedJob, ended_jobs
+
+pytestmark = pytest.mark.e2e
+
+NOWHERE = {"apiVersion": "v1", "kind": "Pod", "spec": {"schedulerName": "of-the-tests"}}
+"""Template of pods that no scheduler gives a node, so that the test alone writes their status."""
+
+
+def write_spec(torc: PodTorc, *jobs: str) -> None:
+    """Write a spec with these jobs, whose pods get no node."""
+    torc.write("nowhere.json", NOWHERE)
+    torc.write("w.yaml", {"name": "w", "jobs": [{"name": name, "command": "true"} for name in jobs]})
+
+
+def nowhere(*options: str | int) -> list[str | int]:
+    """Return the words that follow ``torc run SPEC`` for such a spec."""
+    return by_pods(BUSYBOX, "--pod-template", "nowhere.json", *options)
+
+
+def job_pods(namespace: Namespace) -> dict[str, Document]:
+    """Return the pods by the names of their jobs."""
+    pods = namespace.pods().values()
+    return {pod["metadata"]["annotations"]["torc-framework/job-name"]: pod for pod in pods}
+
+
+def test_the_rights_are_checked(api_torc: PodTorc) -> None:
+    """The account of the manifests has all that is required; without its role the missing rights are named."""
+    assert api_torc.json("k8s", "check")
+    api_torc.namespace.delete("rolebindings", ACCOUNT)
+    eventually(lambda: api_torc.run("k8s", "check").returncode != 0)
+    assert "pods" in api_torc.run("k8s", "check").stdout
+
+
+@pytest.mark.parametrize(
+    ("break_it", "words"),
+    [
+        (lambda namespace: namespace.delete("rolebindings", ACCOUNT), ("forbid", "pods")),
+        (lambda namespace: namespace.write_kubeconfig("no.such.token"), ("Unauthorized",)),
+        (lambda namespace: namespace.kubeconfig.write_text("{"), ("kubeconfig",)),
+    ],
+    ids=["no rights", "wrong token", "broken kubeconfig"],
+)
+def test_a_refusal_is_one_message(
+    api_torc: PodTorc, break_it: Callable[[Namespace], None], words: tuple[str, ...]
+) -> None:
+    """The command fails at once and says why; no job is touched."""
+    write_spec(api_torc, "a")
+    break_it(api_torc.namespace)
+
+    def refused() -> bool:
+        done = api_torc.run("run", "w.yaml", *nowhere())
+        return done.returncode != 0 and all(word.lower() in done.stderr.lower() for word in words)
+
+    eventually(refused, lambda: api_torc.run("run", "w.yaml", *nowhere()).stderr, patience_s=20)
+    assert "Traceback" not in api_torc.run("run", "w.yaml", *nowhere()).stderr
+
+
+def test_a_pod_without_room_ends_after_a_limit(api_torc: PodTorc) -> None:
+    """It says what it waited for, in the words of the cluster."""
+    api_torc.write("w.yaml", {"name": "w", "jobs": [{"name": "a", "command": "true"}]})
+    options = by_pods(BUSYBOX, "--node-selector", "no-such=label", "--unschedulable-limit-s", 2)
+    api_torc("run", "w.yaml", *options, code=1)
+    job = ended_jobs(api_torc)["a"]
+    assert job.exit_class == "launch_failure"
+    assert "Unschedulable" in f"{job.reason} {job.observation}"
+    assert api_torc.namespace.left() == {}
+
+
+def test_an_interrupted_run_leaves_nothing(api_torc: PodTorc) -> None:
+    write_spec(api_torc, "a", "b")
+    running = api_torc.start("run", "w.yaml", *nowhere())
+    eventually(lambda: len(job_pods(api_torc.namespace)) == 2)
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=60)
+    eventually(lambda: api_torc.namespace.left() == {}, api_torc.namespace.left)
+
+
+def test_what_a_killed_run_left_is_removed(api_torc: PodTorc) -> None:
+    """`torc k8s clean` says what it would remove, and removes it."""
+    write_spec(api_torc, "a", "b")
+    running = api_torc.start("run", "w.yaml", *nowhere())
+    eventually(lambda: len(job_pods(api_torc.namespace)) == 2)
+    running.kill()
+    running.communicate()
+    api_torc("k8s", "clean", "--dry-run")
+    assert len(api_torc.namespace.pods()) == 2
+    api_torc("k8s", "clean")
+    eventually(lambda: api_torc.namespace.left() == {}, api_torc.namespace.left)
+
+
+def test_pods_hold_no_secrets(api_torc: PodTorc) -> None:
+    """What gives access to the server is in a Secret, and in no pod; pods get no token of the cluster."""
+    write_spec(api_torc, "a")
+    running = api_torc.start("run", "w.yaml", *nowhere(), env={"TORC_PASSWORD": "very-secret-word"})
+    eventually(lambda: job_pods(api_torc.namespace))
+    (pod,) = api_torc.namespace.pods().values()
+    shown = [pod, *api_torc.namespace.all("configmaps"), *api_torc.namespace.all("events")]
+    assert "very-secret-word" not in json.dumps(shown)
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    assert pod["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "torc"
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=60)
+
+
+def terminated(code: int, reason: str) -> list[Document]:
+    """Return the status of an ended container."""
+    times = {"startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:05Z"}
+    state = {"terminated": {"exitCode": code, "reason": reason, **times}}
+    return [{"name": "main", "image": BUSYBOX, "imageID": "", "ready": False, "restartCount": 0, "state": state}]
+
+
+GOOD: Document = {"phase": "Succeeded", "containerStatuses": terminated(0, "Completed")}
+STATUSES: dict[str, tuple[Document, str]] = {
+    "evicted": (
+        {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: ephemeral-storage."},
+        "evicted",
+    ),
+    "node_shutdown": ({"phase": "Failed", "reason": "NodeShutdown", "message": "Node is shutting down"}, "evicted"),
+    "deadline": ({"phase": "Failed", "reason": "DeadlineExceeded", "message": "was active too long"}, "timeout"),
+    "oom": ({"phase": "Failed", "containerStatuses": terminated(137, "OOMKilled")}, "oom"),
+    "start": ({"phase": "Failed", "containerStatuses": terminated(128, "StartError")}, "launch_failure"),
+    "unknown": ({"phase": "Failed", "containerStatuses": terminated(137, "ContainerStatusUnknown")}, "node_failure"),
+    "preempted": (
+        {
+            "phase": "Failed",
+            "containerStatuses": terminated(143, "Error"),
+            "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}],
+        },
+        "preempted",
+    ),
+}
+"""Status of a pod as the cluster's parts write it (also of versions newer than this one), and the class."""
+
+
+def test_statuses_name_the_class(api_torc: PodTorc) -> None:
+    """Of the first attempt; those that cost no retry are repeated, and then succeed."""
+    namespace = api_torc.namespace
+    write_spec(api_torc, *STATUSES)
+    running = api_torc.start("run", "w.yaml", *nowhere("--log-wait-s", 0))
+    eventually(lambda: len(job_pods(namespace)) == len(STATUSES))
+    done: set[str] = set()
+
+    def finished() -> bool:
+        for name, pod in namespace.pods().items():
+            if name in done:
+                continue
+            job = pod["metadata"]["annotations"]["torc-framework/job-name"]
+            first = pod["metadata"]["labels"]["torc-attempt"] == "1"
+            status = (
+                STATUSES[job][0] if first else {"phase": "Succeeded", "containerStatuses": terminated(0, "Completed")}
+            )
+            namespace.patch("pods", f"{name}/status", {"status": status})
+            done.add(name)
+        return running.poll() is not None
+
+    eventually(finished)
+    stdout, stderr = running.communicate()
+    results = api_torc.json("results", "list", 1, "--all-runs")["results"]
+    names = {job["id"]: job["name"] for job in api_torc.json("jobs", "list", 1)["jobs"]}
+    first: dict[str, Any] = {names[each["job_id"]]: each["exit_class"] for each in results if each["attempt_id"] == 1}
+    assert first == {name: row[1] for name, row in STATUSES.items()}, stdout + stderr
+    ended: dict[str, EndedJob] = ended_jobs(api_torc)
+    repeated = {name for name, job in ended.items() if job.attempts == 2 and job.status == "completed"}
+    assert repeated == {"evicted", "node_shutdown", "unknown", "preempted"}
+    assert namespace.left() == {}
