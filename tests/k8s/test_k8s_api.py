@@ -43,8 +43,8 @@ def test_the_rights_are_checked(api_torc: PodTorc) -> None:
 @pytest.mark.parametrize(
     ("break_it", "words"),
     [
-        (lambda namespace: namespace.delete("rolebindings", ACCOUNT), ("forbid", "pods")),
-        (lambda namespace: namespace.write_kubeconfig("no.such.token"), ("Unauthorized",)),
+        (lambda namespace: namespace.delete("rolebindings", ACCOUNT), ("may not create", "torc k8s manifests role")),
+        (lambda namespace: namespace.write_kubeconfig("no.such.token"), ("refuses the credentials", "--context")),
         (lambda namespace: namespace.kubeconfig.write_text("{"), ("kubeconfig",)),
     ],
     ids=["no rights", "wrong token", "broken kubeconfig"],
