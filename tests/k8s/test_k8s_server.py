@@ -2,6 +2,7 @@
 
 import secrets
 import subprocess
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,11 +100,21 @@ def server(namespace: Namespace, tmp_path: Path, work: Path) -> Iterator[PodTorc
 
 
 def test_servers_in_pods_answer(server: PodTorc, namespace: Namespace) -> None:
-    """They require a password, survive a drain but for one, and Prometheus finds their metrics."""
+    """They require a password; the budget lets one of two go; /metrics is there for Prometheus."""
     server("ping")
     denied = server.run("workflows", "list", env={"TORC_PASSWORD": "wrong"})
     assert denied.returncode != 0
-    assert server.json("workflows", "list") is not None
+    metrics = server.env["TORC_API_URL"].replace("/torc-service/v1", "/metrics")
+    with urllib.request.urlopen(metrics, timeout=10) as answer:
+        assert b"torc_" in answer.read()
+    budget = namespace.admin.call(
+        "GET", f"/apis/policy/v1beta1/namespaces/{namespace.name}/poddisruptionbudgets/torc-server"
+    )
+    assert (budget["status"]["expectedPods"], budget["status"]["disruptionsAllowed"]) == (2, 1)
+    (monitor,) = manifests(namespace, "monitoring")
+    (service,) = namespace.all("services", "app.kubernetes.io/name=torc-server")
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert monitor["spec"]["endpoints"][0]["port"] in {port["name"] for port in service["spec"]["ports"]}
 
 
 SPEC = """
@@ -136,3 +147,47 @@ def statuses(torc: PodTorc, workflow_id: int) -> dict[str, int]:
     """Return how many jobs have each status."""
     jobs = torc.json("jobs", "list", workflow_id)["jobs"]
     return dict(Counter(each["status"] for each in jobs))
+
+
+SLOW = """
+name: slow
+jobs:
+  - {name: "job_{i}", command: "test -e $HOME/again || sleep 600", parameters: {i: "1:2"}}
+"""
+
+
+def workers(server: PodTorc, workflow_id: int, *options: str) -> list[str]:
+    """Start worker pods; return their names."""
+    done = server.json("k8s", "schedule-nodes", workflow_id, "--image", torc_image(), "--memory", "512m", *options)
+    return [each["allocation_id"] for each in done["allocations"]]
+
+
+def running(torc: PodTorc, workflow_id: int, count: int) -> bool:
+    """Return whether so many jobs run."""
+    return statuses(torc, workflow_id).get("running") == count
+
+
+def test_workers_that_are_deleted_lost_or_canceled(server: PodTorc, namespace: Namespace) -> None:
+    """What they held goes on in the next worker, or is canceled with the workflow, and no pod stays."""
+    server.write("slow.yaml", SLOW)
+    wf = server.json("workflows", "create", "slow.yaml")["workflow_id"]
+    server("workflows", "initialize", wf)
+
+    (first,) = workers(server, wf, "--max-parallel-jobs", "2")
+    eventually(lambda: running(server, wf, 2))
+    namespace.delete("pods", first)  # as a drain does it: the runner has time to report
+    eventually(lambda: first not in namespace.pods())
+    assert statuses(server, wf).get("running") is None
+
+    (second,) = workers(server, wf, "--max-parallel-jobs", "2")
+    eventually(lambda: running(server, wf, 2))
+    namespace.delete("pods", second, grace_s=0)  # the runner is killed and reports nothing
+    found = eventually(lambda: server.json("workflows", "sync-status", wf)["jobs"])
+    assert len(found) == 2
+
+    server("workflows", "reset-status", wf, "--failed-only", "--reinitialize", "--no-prompts")
+    (third,) = workers(server, wf, "--max-parallel-jobs", "2")
+    server("workflows", "cancel", wf)
+    eventually(lambda: third not in namespace.pods())
+    assert namespace.pods("torc-request") == {}
+    eventually(lambda: not any(name.startswith("torc-worker") for name in namespace.left().get("secrets", ())))
