@@ -78,17 +78,22 @@ class ClusterSurvey:
     quota: PodAmounts = field(factory=PodAmounts)
     unknown: tuple[str, ...] = ()
 
-    def largest_pod(self) -> Resources | None:
-        """Return the largest request of a pod for each resource, and the number of nodes; None if nothing limits it.
+    def largest_pod(self, unknown: Resources | None = None) -> Resources | None:
+        """Return the largest request of a pod for each resource, and the number of nodes.
 
-        Where the nodes are not known, CPUs and memory are the limits alone; GPUs of which nothing is known are 0.
+        Args:
+            unknown: Stands for a node of which nothing is known: where neither nodes nor limits are known. Without it,
+                unknown CPUs or memory give None, and unknown GPUs are 0.
         """
         found = self.largest_of(self.nodes or ())
+        if not self.nodes and unknown is not None:
+            most = PodAmounts(Decimal(unknown.num_cpus), unknown.memory_bytes, unknown.num_gpus)
+            found = found.within(most)
         if found.cpus is None or found.memory_bytes is None:
             return None
         return Resources(
             num_cpus=max(1, int(found.cpus)),
-            memory_bytes=found.memory_bytes,
+            memory_bytes=max(1, found.memory_bytes),
             num_gpus=found.gpus or 0,
             num_nodes=max(1, len(self.nodes or ())),
         )
