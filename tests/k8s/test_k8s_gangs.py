@@ -88,6 +88,7 @@ def test_exit_actions_and_siblings(pod_torc: PodTorc) -> None:
         name: by_status[status] for name, (status, _) in expected.items()
     }
     assert ended["counted"].code == 5
+    assert "an exit action of task lead makes exit code 0 a failure" in ended["fail"].reason
     assert ended["spent"].observation["raw"]["group"]["tasks"][0]["message"] == "the retry limit of 1 is reached"
     number = [*ACTIONS].index("restart") + 1
     assert log(pod_torc, number, "_m1") == log(pod_torc, number, "_m1_p1") == "began\n"
@@ -121,14 +122,13 @@ def test_members_begin_together_and_find_each_other(pod_torc: PodTorc) -> None:
     assert pod_torc.namespace.left() == {}
 
 
-def test_a_group_outlives_its_runner(pod_torc: PodTorc) -> None:
-    """The runner is killed after a retry of the lead; the next one has the budget, and restarts nothing that runs."""
-    command = 'case "$(hostname)" in *-r1) sleep 12; exit 7 ;; *) exit 7 ;; esac'
-    job = group(lead(command, exit_actions={"RESCHEDULE": "7"}), other(LONG), max_retries=1)
+@pytest.mark.parametrize("killed_in", [0, 1])
+def test_a_group_outlives_its_runner(pod_torc: PodTorc, killed_in: int) -> None:
+    """The runner is killed before or after a retry of the lead; the next one keeps the budget and makes new pods."""
+    job = group(lead("sleep 8; exit 7", exit_actions={"RESCHEDULE": "7"}), other(LONG), max_retries=1)
     pod_torc.write("w.yaml", {"name": "adopted", "jobs": [{"name": "g", **job}]})
     with pod_torc.start("run", "w.yaml", *by_pods(BUSYBOX)) as runner:
-        running = {"torc-retry=1": 2}
-        eventually(lambda: {each: _begun(pod_torc, each) for each in running} == running)
+        eventually(lambda: _begun(pod_torc, f"torc-retry={killed_in}") == 2)
         runner.send_signal(signal.SIGKILL)
     pod_torc("run", 1, *by_pods(BUSYBOX), code=1)
     assert seen_groups(pod_torc) == {"g": ("FAILED", {"lead": ("FAILED", 7, 1), "other": ("FAILED", None, 0)})}

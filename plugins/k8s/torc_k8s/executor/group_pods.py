@@ -65,6 +65,8 @@ class GroupPods:
     _pods: dict[tuple[int, int], MemberPod] = field(factory=dict, init=False)
     _ends: dict[int, ExitObservation] = field(factory=dict, init=False)
     _has_begun: bool = field(default=False, init=False)
+    _may_begin: bool = field(default=False, init=False)
+    """Some commands were allowed to begin."""
     _is_stopped: bool = field(default=False, init=False)
     _over: asyncio.Future[ExitObservation | None] = field(
         init=False, factory=lambda: asyncio.get_running_loop().create_future()
@@ -156,7 +158,8 @@ class GroupPods:
         self._carry_out(self.state.runs(rank, number, facts.address))
 
     def _begin(self, at: float) -> None:
-        if not self._has_begun:
+        """Report the begin, unless the end is known already."""
+        if not self._has_begun and not self._over.done():
             self._has_begun = True
             self.on_begun(at)
 
@@ -184,6 +187,7 @@ class GroupPods:
                 case DeletePod(rank, number):
                     self._pods[rank, number].stop(SIBLING_GRACE_S)
                 case LetBegin(rank, number, hosts):
+                    self._may_begin = True
                     self.services.spawn(self._let_begin(self._pods[rank, number], hosts))
                 case EndGroup():
                     if not self._over.done():
@@ -198,7 +202,7 @@ class GroupPods:
 
     def _observe(self, end: EndGroup) -> ExitObservation | None:
         """Return the end of the deciding member as that of the group, None if the group was stopped before it began."""
-        if self._is_stopped and not self._has_begun:
+        if self._is_stopped and not (self._has_begun or self._may_begin):
             return None
         seen = self._ends.get(end.decided_by) or next(iter(self._ends.values()), None)
         seen = seen or ExitObservation(EXECUTOR, lost=True, ended_at=time.time())
@@ -232,8 +236,8 @@ def observe_group(state: GroupState, end: EndGroup, seen: ExitObservation) -> Ex
         )
     if end.status != "COMPLETED" and is_success:
         name = state.members[end.decided_by].member.name
-        reason = f"the group of pods ended as {end.status} by task {name}, whose exit code was {seen.exit_code}"
-        return evolve(seen, exit_code=None, scheduler_state=end.status, scheduler_reason=reason, raw=raw)
+        state_text = f"{end.status}: an exit action of task {name} makes exit code {seen.exit_code} a failure"
+        return evolve(seen, exit_code=None, scheduler_state=state_text, raw=raw)
     return evolve(seen, raw=raw)
 
 
