@@ -72,7 +72,7 @@ def test_values_are_offered(offered: Offered) -> None:
     assert offered("--format", "") == ["table", "json"]
     assert offered("workflows", "list", "-f", "j") == ["json"]
     assert offered("--log-level", "d") == ["debug"]
-    assert offered("run", "--executor", "") == ["local", "slurm", "ssh"]
+    assert offered("run", "--executor", "") == ["k8s", "local", "slurm", "ssh"]
     assert offered("completions", "f") == ["fish"]
 
 

@@ -5,6 +5,7 @@ test has a namespace of its own with the account ``torc``, whose rights are thos
 Ordinary tests share the cluster, and one that disturbs others (that stops a part of it) has it alone.
 """
 
+import base64
 import fcntl
 import json
 import os
@@ -156,7 +157,9 @@ class Namespace:
 
     def write_kubeconfig(self, token: str) -> None:
         """Write the kubeconfig of the account."""
-        cluster = {"server": self.admin.url, "certificate-authority": str(RUN / "pki" / "ca.crt")}
+        # other users may not read the file
+        authority = base64.b64encode((RUN / "pki" / "ca.crt").read_bytes()).decode()
+        cluster = {"server": self.admin.url, "certificate-authority-data": authority}
         content = {
             "apiVersion": "v1",
             "kind": "Config",
