@@ -16,7 +16,7 @@ from typing import Any, Literal, cast, get_args, get_origin
 
 import architecture_page
 import classes_page
-from attrs import NOTHING, Factory, fields, has
+from attrs import NOTHING, Factory, fields, has, resolve_types
 
 from torc_framework import hookspecs
 from torc_framework.exit_cases import batch_systems
@@ -258,7 +258,37 @@ def executors() -> str:
         can = [word for word, has in (("launches", able.can_launch), ("allocates", able.can_allocate)) if has]
         parts += [f"## {name}\n", f"{executor.description.rstrip('.')}. It {' and '.join(can)}.\n"]
         parts.append(option_table("executor", name, executor.Options))
+        if executor.JobOptions is not None:
+            parts.append(f"### Options of jobs for {name}\n")
+            parts.append(f"Keys of `executor_options: {{{name}: ...}}` in a spec; none is required.\n")
+            parts += job_option_tables(executor.JobOptions)
     return "\n".join(parts)
+
+
+def job_option_tables(kind: type[Any]) -> list[str]:
+    """The keys of a class of job options, and below these those of the classes that it names."""
+    parts, due = [], [kind]
+    for owner in due:  # the loop appends to it
+        resolve_types(owner)
+        meanings = classes_page.attributes(owner)
+        rows = [
+            [f"`{attribute.name}`", f"`{spec_type(attribute.type)}`", meanings.get(attribute.name, "")]
+            for attribute in fields(owner)
+        ]
+        if owner is not kind:
+            parts.append(f"`{owner.__name__}`:\n")
+        parts.append(table(["key", "type", "meaning"], rows))
+        due += [each for each in _classes_in(owner) if each not in due]
+    return parts
+
+
+def _classes_in(owner: type[Any]) -> Iterator[type[Any]]:
+    """The attrs classes in the types of a class's fields."""
+    kinds = [attribute.type for attribute in fields(owner)]
+    for kind in kinds:  # the loop appends to it
+        kinds += get_args(kind)
+        if isinstance(kind, type) and has(kind):
+            yield kind
 
 
 def option_table(section: str, name: str, options: type[Any]) -> str:
@@ -355,8 +385,8 @@ def spec_type(kind: Any) -> str:
         return spec_type(get_args(kind)[0])
     origin, inner = get_origin(kind), [spec_type(arg) for arg in get_args(kind) if arg is not type(None)]
     if origin is Literal:
-        return ", ".join(str(arg) for arg in get_args(kind))
-    if origin is list:
+        return ", ".join(str(arg) or "empty" for arg in get_args(kind))
+    if origin in (list, tuple):
         return f"list of {inner[0]}"
     if origin is dict:
         return f"map of {inner[1]}"

@@ -22,4 +22,4 @@ SPECS = [
 def test_a_spec_of_a_page_is_valid(page: str, number: int, text: str, tmp_path: Path) -> None:
     spec = tmp_path / "spec.yaml"
     spec.write_text(text)
-    assert inspect(spec, options=LoadOptions(rule_keys=PluginManager.load().rule_keys())).findings == []
+    assert inspect(spec, options=LoadOptions.of_plugins(PluginManager.load())).findings == []

@@ -9,6 +9,7 @@ import sysconfig
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from doc_pages import blocks
@@ -138,6 +139,21 @@ def test_wrong_options_are_refused_before_the_workflow_is_created(torc: Call, wo
         assert done.returncode != 0
         assert f"of executor {executor} is {value}; it must be" in done.stderr
     assert json.loads(torc("workflows", "list", "-f", "json").stdout) == []
+
+
+def test_a_job_sets_its_own_options(torc: Call, work: Path) -> None:
+    jobs: list[dict[str, Any]] = [
+        {"name": "mine", "command": "nice", "executor_options": {"nice": {"niceness": 15}}},
+        {"name": "its", "command": "nice"},
+    ]
+    (work / "two.json").write_text(json.dumps({"name": "two", "jobs": jobs}))
+    done = torc("run", "two.json", "--executor", "nice", "--niceness", "12")
+    assert done.returncode == 0, done.stderr
+    assert [torc("jobs", "logs", number, "--stdout").stdout.strip() for number in ("1", "2")] == ["15", "12"]
+    jobs[0]["executor_options"] = {"nice": {"niceness": 25}}
+    (work / "two.json").write_text(json.dumps({"name": "two", "jobs": jobs}))
+    refused = torc("run", "two.json", "--executor", "nice").stderr
+    assert "executor_options.nice: niceness of executor nice is 25; it must be 0 to 19" in refused
 
 
 def test_a_module_alone_is_a_project_plugin(torc: Call, project: Path, work: Path) -> None:

@@ -13,7 +13,9 @@ from attrs import evolve
 from doc_pages import executor_of_the_docs
 
 from torc_framework.api import (
+    Attempt,
     AttemptEnded,
+    AttemptKey,
     AttemptStarted,
     AttemptWaiting,
     Capabilities,
@@ -695,6 +697,49 @@ class TestKnowsTooMuch(Suite):
     only = "test_exit_codes_arrive_as_they_were"
     promise = "a launcher infers nothing"
     executor = observing(lambda end: {"missing_outputs": ("x",)})
+
+
+def looking(missing: Callable[[Attempt], tuple[str, ...]], are_written: bool) -> type[Nice]:
+    """Return an executor that says to look for output files, and reports these."""
+
+    class Looking(Nice):
+        capabilities = evolve(Nice.capabilities, checks_outputs=True)
+
+        def __init__(self, options: Any, context: Any) -> None:
+            super().__init__(options, context)
+            self.given: dict[AttemptKey, Attempt] = {}
+
+        def start(self, attempts: Any) -> None:
+            self.given |= {attempt.key: attempt for attempt in attempts}
+            super().start(attempts)
+
+        def poll(self) -> list[Any]:
+            return [
+                evolve(event, observation=self.with_outputs(event)) if isinstance(event, AttemptEnded) else event
+                for event in super().poll()
+            ]
+
+        def with_outputs(self, event: AttemptEnded) -> ExitObservation:
+            absent = missing(self.given[event.key])
+            return evolve(event.observation, missing_outputs=absent, outputs_written=are_written and not absent)
+
+    return Looking
+
+
+def absent_outputs(attempt: Attempt) -> tuple[str, ...]:
+    return tuple(path for path in attempt.outputs if not Path(attempt.working_dir, path).exists())
+
+
+class TestLooksForNoOutputs(Suite):
+    only = "test_output_files_are_looked_for_where_it_ran"
+    promise = "missing_outputs are the declared output files that are not there"
+    executor = looking(lambda attempt: (), True)
+
+
+class TestDoesNotTellThatOutputsAreWritten(Suite):
+    only = "test_output_files_are_looked_for_where_it_ran"
+    promise = "outputs_written tells whether all declared output files were written"
+    executor = looking(absent_outputs, False)
 
 
 class TestAnotherName(Suite):

@@ -282,6 +282,19 @@ class LauncherGivenTests(LauncherSuite):
         said = (bench.folder / "1.o").read_text()
         require(said == "c\na  b\n", "the command is text for the shell, unchanged", said)
 
+    def test_output_files_are_looked_for_where_it_ran(self, bench: LauncherBench) -> None:
+        """Where the launcher checks outputs, it reports which files are missing, and whether all were written."""
+        self._needs("checks_outputs")
+        write = "echo made > 'a file.txt'"
+        bench.run(bench.attempt(write, outputs=("a file.txt", "gone/b.txt")))
+        bench.run(bench.attempt(write, job_id=2, outputs=("a file.txt",)))
+        some, all_of_them = (bench.ended[AttemptKey(job, 1)] for job in (1, 2))
+        clause = "missing_outputs are the declared output files that are not there, as they were declared"
+        require(some.missing_outputs == ("gone/b.txt",) and all_of_them.missing_outputs == (), clause, some)
+        are_told = all_of_them.outputs_written is True and some.outputs_written is False
+        clause = "outputs_written tells whether all declared output files were written since the start"
+        require(are_told, clause, (some.outputs_written, all_of_them.outputs_written))
+
     def test_what_cannot_be_started_is_reported(self, bench: LauncherBench) -> None:
         """`start` does not raise; the attempt ends with ``launch_error``, and others are not affected."""
         self._needs_this_machine()

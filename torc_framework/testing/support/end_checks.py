@@ -44,17 +44,23 @@ def check_start(event: AttemptStarted, given_at: float, now: float) -> None:
     require(is_age, "age_s of AttemptStarted is in seconds since the start", event)
 
 
-def check_end(seen: ExitObservation, executor: str, given_at: float, now: float) -> None:
-    """Check one observation of an end; ``given_at`` and ``now`` as for `check_start`."""
+def check_end(
+    seen: ExitObservation, executor: str, given_at: float, now: float, *, checks_outputs: bool = False
+) -> None:
+    """Check one observation of an end; ``given_at`` and ``now`` as for `check_start`.
+
+    Args:
+        checks_outputs: The launcher looked for output files of the attempt itself.
+    """
     require(isinstance(seen, ExitObservation), "AttemptEnded holds an ExitObservation", seen)
     require_types(seen, _TYPES, "ExitObservation")
     require(seen.executor == executor, "an observation names its executor", seen)
     _check_wait_status(seen)
     _check_times(seen, given_at, now)
     _check_use(seen, now - given_at)
-    inferred = (seen.stop_reason, seen.stop_cause, seen.missing_outputs, seen.outputs_written, seen.log_disk_full)
     clause = "a launcher infers nothing: what the runner knows is left to it"
-    require(inferred == (None, None, (), False, False), clause, seen)
+    require((seen.stop_reason, seen.stop_cause, seen.log_disk_full) == (None, None, False), clause, seen)
+    require(checks_outputs or (seen.missing_outputs, seen.outputs_written) == ((), False), clause, seen)
     require(_is_json(seen.raw), "raw holds JSON values", seen.raw)
 
 

@@ -78,6 +78,7 @@ class LauncherBench:
     waiting: dict[AttemptKey, str | None] = field(factory=dict)
     order: list[AttemptKey] = field(factory=list)
     _own: set[AttemptKey] = field(factory=set, init=False)
+    _with_outputs: set[AttemptKey] = field(factory=set, init=False)
     _mark: str = field(factory=lambda: secrets.token_hex(8), init=False)
     _broken: int = field(factory=lambda: len(BROKEN_CLAUSES), init=False)
 
@@ -87,7 +88,10 @@ class LauncherBench:
         return len(BROKEN_CLAUSES) > self._broken
 
     def attempt(self, command: str, job_id: int = 1, **changes: Any) -> Attempt:
-        """Return an attempt of a command; its logs are ``<job>.o`` and ``<job>.e`` in the folder."""
+        """Return an attempt of a command; its logs are ``<job>.o`` and ``<job>.e`` in the folder.
+
+        Its job sets no options: those of the attempt have the defaults of `Executor.JobOptions`.
+        """
         values: dict[str, Any] = {
             "key": AttemptKey(job_id, 1),
             "job_name": f"job{job_id}",
@@ -96,6 +100,7 @@ class LauncherBench:
             "stdout_path": str(self.folder / f"{job_id}.o"),
             "stderr_path": str(self.folder / f"{job_id}.e"),
             "working_dir": str(self.folder),
+            "options": self.launcher.make_job_options(None),
         } | changes
         values["environment"] = {**values["environment"], MARK: self._mark}
         return Attempt(**values)
@@ -112,6 +117,7 @@ class LauncherBench:
 
     def _expect_own(self, attempts: Sequence[Attempt]) -> None:
         self._own.update(attempt.key for attempt in attempts)
+        self._with_outputs.update(attempt.key for attempt in attempts if attempt.outputs)
         self.expect(attempt.key for attempt in attempts)
 
     def expect(self, keys: Iterable[AttemptKey]) -> None:
@@ -142,7 +148,8 @@ class LauncherBench:
                 case AttemptEnded():
                     require(event.key not in self.ended, ONE_END, ("reported twice", event))
                     require(event.key not in self.returned, "what was given back does not end", event)
-                    check_end(event.observation, self.launcher.name, given_at, now)
+                    checks = self.launcher.capabilities.checks_outputs and event.key in self._with_outputs
+                    check_end(event.observation, self.launcher.name, given_at, now, checks_outputs=checks)
                     self.ended[event.key] = event.observation
                     self.order.append(event.key)
                 case AttemptSlotFreed():
