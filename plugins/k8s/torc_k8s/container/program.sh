@@ -149,7 +149,8 @@ torc_follow() {
     trap : TERM
     torc_seek o 3
     torc_seek e 4
-    while [ -z "$torc_stop" ]; do
+    # A signal that arrives before this shell has taken its parent's traps off is lost: the file tells the same.
+    while [ -z "$torc_stop" ] && [ ! -e "$torc_dir/over" ]; do
         torc_rest
         torc_listen
         torc_sizes
@@ -412,6 +413,7 @@ done
 torc_was_term=$torc_term
 torc_clock
 torc_ended=$torc_up
+: >"$torc_dir/over"
 kill -s USR1 "$torc_copier" 2>/dev/null
 while :; do
     torc_hit=
