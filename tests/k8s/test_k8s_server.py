@@ -1,10 +1,13 @@
 """The manifests of torc-server with PostgreSQL, applied, and used by worker pods."""
 
+import os
 import secrets
+import signal
 import subprocess
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -110,6 +113,9 @@ def test_servers_in_pods_answer(server: PodTorc, namespace: Namespace) -> None:
     budget = namespace.admin.call(
         "GET", f"/apis/policy/v1beta1/namespaces/{namespace.name}/poddisruptionbudgets/torc-server"
     )
+    assert all(
+        pod["status"]["containerStatuses"][0]["restartCount"] == 0 for pod in ready_pods(namespace, "torc-server")
+    )
     assert (budget["status"]["expectedPods"], budget["status"]["disruptionsAllowed"]) == (2, 1)
     (monitor,) = manifests(namespace, "monitoring")
     (service,) = namespace.all("services", "app.kubernetes.io/name=torc-server")
@@ -147,3 +153,59 @@ def statuses(torc: PodTorc, workflow_id: int) -> dict[str, int]:
     """Return how many jobs have each status."""
     jobs = torc.json("jobs", "list", workflow_id)["jobs"]
     return dict(Counter(each["status"] for each in jobs))
+
+
+SLOW = """
+name: slow
+jobs:
+  - {name: "job_{i}", command: "test -e $HOME/again || sleep 600", parameters: {i: "1:2"}}
+"""
+
+
+def workers(server: PodTorc, workflow_id: int, *options: str) -> list[str]:
+    """Start worker pods; return their names."""
+    done = server.json("k8s", "schedule-nodes", workflow_id, "--image", torc_image(), "--memory", "512m", *options)
+    return [each["allocation_id"] for each in done["allocations"]]
+
+
+def runner_of(pod: str) -> int:
+    """Return the process id of a worker's runner, which is a process of this machine."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"TORC_ALLOCATION=k8s:{pod}\0".encode() not in (process / "environ").read_bytes():
+                continue
+            ids = next(line for line in (process / "status").read_text().splitlines() if line.startswith("NSpid"))
+            if ids.split()[-1] == "1":
+                return int(process.name)
+    raise AssertionError(f"no process of {pod}")
+
+
+def running(torc: PodTorc, workflow_id: int, count: int) -> bool:
+    """Return whether so many jobs run."""
+    return statuses(torc, workflow_id).get("running") == count
+
+
+def test_workers_that_are_deleted_lost_or_canceled(server: PodTorc, namespace: Namespace) -> None:
+    """What they held goes on in the next worker, or is canceled with the workflow, and no pod stays."""
+    server.write("slow.yaml", SLOW)
+    wf = server.json("workflows", "create", "slow.yaml")["workflow_id"]
+    server("workflows", "initialize", wf)
+
+    (first,) = workers(server, wf, "--max-parallel-jobs", "2")
+    eventually(lambda: running(server, wf, 2))
+    namespace.delete("pods", first)  # as a drain does it: the runner has time to report
+    eventually(lambda: first not in namespace.pods())
+    assert statuses(server, wf).get("running") is None
+
+    (second,) = workers(server, wf, "--max-parallel-jobs", "2")
+    eventually(lambda: running(server, wf, 2))
+    os.kill(runner_of(second), signal.SIGKILL)  # it reports nothing
+    found = eventually(lambda: server.json("workflows", "sync-status", wf)["jobs"])
+    assert len(found) == 2
+
+    server("workflows", "reset-status", wf, "--failed-only", "--reinitialize", "--no-prompts")
+    (third,) = workers(server, wf, "--max-parallel-jobs", "2")
+    server("workflows", "cancel", wf)
+    eventually(lambda: third not in namespace.pods())
+    assert namespace.pods("torc-request") == {}
+    eventually(lambda: not any(name.startswith("torc-worker") for name in namespace.left().get("secrets", ())))
