@@ -178,7 +178,7 @@ def test_a_node_that_is_lost(quiet_torc: PodTorc, *, sees_nodes: bool) -> None:
         kubectl("cordon", "127.0.0.1")
         try:
             running = quiet_torc.start("run", "w.yaml", *shared(quiet_torc), "--lost-after-s", 10)
-            eventually(lambda: marks(quiet_torc)["a"], "the job begins")
+            begun_pod(quiet_torc, "a")  # the node has reported it, too
         finally:
             kubectl("uncordon", "127.0.0.1")
         script("stop", "kubelet2")
