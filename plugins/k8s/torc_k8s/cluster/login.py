@@ -18,6 +18,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, cast
+from weakref import WeakSet
 
 from attrs import define, field, frozen
 
@@ -34,6 +35,8 @@ TOKEN_FILE_S: Final = 60.0
 EARLY_S: Final = 60.0
 """Credentials are renewed this long before they expire."""
 OPENID_PATIENCE_S: Final = 30.0
+CLOSE_S: Final = 1.0
+"""Connections have so long to close."""
 FILE_LIMIT: Final = 1024 * 1024
 """Most bytes of a token or certificate."""
 KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 30_000))
@@ -78,6 +81,7 @@ class Login:
         client: The ``RESTClientObject`` of `kubernetes.aio`.
         headers: The headers that name the account.
         under_way: What ends each request that is under way.
+        sockets: Those of its connections.
         is_retired: Another login has taken its place; its last request closes the session.
     """
 
@@ -86,6 +90,7 @@ class Login:
     client: Any
     headers: list[tuple[str, str]]
     under_way: dict[object, Callable[[], None]] = field(factory=dict)
+    sockets: "WeakSet[socket.socket]" = field(factory=WeakSet)
     is_retired: bool = False
 
     async def close(self) -> None:
@@ -95,7 +100,9 @@ class Login:
         connector = self.client.configuration.client_session_kwargs["connector"]
         await self.client.close()
         await connector.close()
-        await asyncio.sleep(0)
+        end = asyncio.get_running_loop().time() + CLOSE_S
+        while any(each.fileno() >= 0 for each in self.sockets) and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(0.005)  # aiohttp does not wait for TLS connections that a cancelled request has closed
 
 
 _FILES: Final = ("certificate-authority", "client-certificate", "client-key")
@@ -207,8 +214,9 @@ async def log_in(access: Access, current: Login | None = None) -> Login:
             raise ConfigError(
                 f"{access.account}: certificate or entry of the kubeconfig is not valid: {_said(error)}"
             ) from None
-    configuration.client_session_kwargs = {"connector": _connector(rest.ssl_context), "trust_env": False}
-    return Login(access, access.fingerprint, rest, headers)
+    login = Login(access, access.fingerprint, rest, headers)
+    configuration.client_session_kwargs = {"connector": _connector(rest.ssl_context, login.sockets), "trust_env": False}
+    return login
 
 
 def _said(error: Exception) -> str:
@@ -260,7 +268,7 @@ def _headers(authorization: str | None, access: Access) -> list[tuple[str, str]]
     return headers
 
 
-def _connector(ssl_context: Any) -> Any:
+def _connector(ssl_context: Any, sockets: "WeakSet[socket.socket]") -> Any:
     import aiohttp
 
     def new_socket(info: Any) -> socket.socket:
@@ -269,6 +277,7 @@ def _connector(ssl_context: Any) -> Any:
         for name, value in KEEPALIVE:
             if hasattr(socket, name):
                 made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        sockets.add(made)
         return made
 
     # watches and logs hold their connections, so that a limit would keep other requests waiting
