@@ -100,8 +100,8 @@ class Login:
         connector = self.client.configuration.client_session_kwargs["connector"]
         await self.client.close()
         await connector.close()
-        end = asyncio.get_running_loop().time() + CLOSE_S
-        while any(each.fileno() >= 0 for each in self.sockets) and asyncio.get_running_loop().time() < end:
+        deadline = asyncio.get_running_loop().time() + CLOSE_S
+        while any(each.fileno() >= 0 for each in self.sockets) and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.005)  # aiohttp does not wait for TLS connections that a cancelled request has closed
 
 
