@@ -226,13 +226,18 @@ def test_each_kind_of_login(api_namespace: Namespace, tmp_path: Path) -> None:
         assert run(opened(kubeconfig(api_namespace, user=user))) == api_namespace.name
     authority: dict[str, Any] = {"certificate-authority": None, "certificate-authority-data": encoded["ca.crt"]}
     assert run(opened(kubeconfig(api_namespace, **authority))) == api_namespace.name
-    trusting: dict[str, Any] = {"certificate-authority": None, "insecure-skip-tls-verify": True}
+    trusting: dict[str, Any] = {
+        "certificate-authority": None,
+        "certificate-authority-data": None,
+        "insecure-skip-tls-verify": True,
+    }
     assert run(opened(kubeconfig(api_namespace, **trusting))) == api_namespace.name
 
 
 def test_logins_that_fail(api_namespace: Namespace) -> None:
     """An unknown authority, another name in the certificate, HTTP instead of HTTPS, a wrong token."""
-    unknown = kubeconfig(api_namespace, **{"certificate-authority": None})
+    nothing: dict[str, Any] = {"certificate-authority": None, "certificate-authority-data": None}
+    unknown = kubeconfig(api_namespace, **nothing)
     with pytest.raises(ClusterUnreachable, match="certificate-authority does not confirm"):
         run(opened(unknown))
     named: dict[str, Any] = {"tls-server-name": "another.example"}
