@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
+from attrs import define, field
+
 from torc_k8s.cluster import Cluster, ClusterError
-from torc_k8s.executor.names import KEPT, owner_name
-from torc_k8s.pods.names import selector
+from torc_k8s.executor.names import KEPT, is_scope, owner_name
+from torc_k8s.pods.names import SCOPE, WORKFLOW, number_of, selector
 
 AT_ONCE: Final = 8
 
@@ -54,6 +56,43 @@ async def _release(cluster: Cluster, name: str, patience_s: float) -> None:
     except ClusterError as error:
         if error.status != 404:
             raise
+
+
+@define
+class Leftover:
+    """What a runner has in the cluster.
+
+    Attributes:
+        scope: The label by which it is found.
+        workflow_id: The workflow that it served; None if no label tells.
+        pods: Names of its pods, without kept ones.
+        kept: Names of its pods that stay after their ends are stored.
+    """
+
+    scope: str
+    workflow_id: int | None = None
+    pods: list[str] = field(factory=list)
+    kept: list[str] = field(factory=list)
+
+
+async def find_leftovers(cluster: Cluster, workflow_id: int | None) -> list[Leftover]:
+    """Return what runners have in the namespace: those of a workflow, or all.
+
+    Raises:
+        ClusterError: the cluster refuses, or does not answer.
+    """
+    found: dict[str, Leftover] = {}
+    for kind in ("configmaps", "pods"):
+        listed, _ = await cluster.list(kind, labels=selector(workflow_id=workflow_id))
+        for each in listed:
+            metadata = each["metadata"]
+            labels = metadata.get("labels") or {}
+            if not is_scope(labels.get(SCOPE)):
+                continue
+            entry = found.setdefault(labels[SCOPE], Leftover(labels[SCOPE], number_of(labels, WORKFLOW)))
+            if kind == "pods":
+                (entry.kept if is_kept(each) else entry.pods).append(metadata["name"])
+    return sorted(found.values(), key=lambda each: (each.workflow_id or 0, each.scope))
 
 
 def is_kept(pod: dict[str, Any]) -> bool:
