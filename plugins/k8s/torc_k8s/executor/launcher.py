@@ -138,9 +138,10 @@ class PodLauncher(Launcher):
         """Return the events since the last call."""
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake_fd)
-        own = self._pods
-        self.hindrance = own.hindrance()
-        self.accepts_attempts = own.trouble is None or time.time() - own.trouble_since < UNREACHABLE_S
+        if "_pods" in self.__dict__:  # the first use would connect, and a runner has one thread
+            self.hindrance = self._pods.hindrance()
+            trouble, since = self._pods.trouble, self._pods.trouble_since
+            self.accepts_attempts = trouble is None or time.time() - since < UNREACHABLE_S
         events: list[LauncherEvent] = []
         with suppress(Empty):
             while True:
