@@ -23,8 +23,16 @@ from torc_k8s.container.records import LogEnd, LogItem, LogStart, Record, Record
 
 ACKNOWLEDGE_BYTES: Final = 1024 * 1024
 """The program is told at least so often what the reader has."""
-QUIET_S: Final = 2.0
-"""A log without its beginning that brings nothing for so long was rotated: the reader asks for what it lacks."""
+PROBE_S: Final = 2.0
+"""When a new reading brings nothing for so long, the reader asks for what follows: it may have been rotated away."""
+ROTATION_BYTES: Final = 512 * 1024
+"""From this size on a log may be rotated (``containerLogMaxSize`` of the kubelet, 10 MiB unless a site sets it)."""
+LINE_BYTES: Final = 50
+"""What the container runtime adds to each line of a log, in bytes."""
+MOST_QUIET_S: Final = 60.0
+"""A reading of a log that may be rotated begins again after so long without news: kubelets lose their readers then."""
+OVERLAP_S: Final = 30.0
+"""Such a reading begins so long before the last news."""
 REPEAT_S: Final = 10.0
 """A request to repeat that brought nothing for so long is made again."""
 MOST_REPEATS: Final = 6
@@ -105,7 +113,11 @@ class ContainerLogReader:
         self._all_there = asyncio.Event()
         self._answer_due = asyncio.Event()
         self._acknowledged = (0, 0)
-        self._waits = self._saw_start = self._is_reading = False
+        self._waits = self._is_reading = False
+        self._received = 0
+        self._items = 0
+        self._quiet_s = PROBE_S
+        self._news_at = time.monotonic()
         self._request = self._repeats = 0
         self._wanted: tuple[int, int] | None = None
         self._encoding = "t"
@@ -173,18 +185,27 @@ class ContainerLogReader:
             await asyncio.wait_for(self._has_ended.wait(), pause_s)
 
     async def _read_once(self, *, follow: bool) -> ClusterError | None:
-        """Read the log from its beginning; return why the reading ended, None at its end."""
+        """Read the log; return why the reading ended, None at its end or if it brings nothing any more."""
         self._parser.reset()
-        self._write_error, self._saw_start = None, False
-        self._is_reading = follow
+        self._write_error, self._is_reading, self._items = None, follow, 0
+        may_be_rotated = self._received > ROTATION_BYTES
+        since_s = time.monotonic() - self._news_at + OVERLAP_S if follow and may_be_rotated else None
         if follow and self._wanted is None:
-            self._after(QUIET_S, self._is_quiet)
+            self._after(PROBE_S, self._probe)
         try:
-            async with aclosing(self._cluster.log(self._pod, self._container, follow=follow)) as pieces:
+            async with (
+                asyncio.timeout(self._quiet_s if since_s is not None else None) as patience,
+                aclosing(self._cluster.log(self._pod, self._container, follow=follow, since_s=since_s)) as pieces,
+            ):
                 async for piece in pieces:
+                    self._received += len(piece) + LINE_BYTES * piece.count(b"\n")
                     self._take(self._parser.feed(piece))
+                    if follow and self._received > ROTATION_BYTES:
+                        patience.reschedule(asyncio.get_running_loop().time() + self._quiet_s)
         except ClusterError as error:
             return error
+        except TimeoutError:
+            self._quiet_s = min(self._quiet_s * 2, MOST_QUIET_S)
         except OSError as error:
             self._write_error = error
         finally:
@@ -224,7 +245,7 @@ class ContainerLogReader:
                 case Record():
                     self._write(item)
                 case LogStart():
-                    self._saw_start = True
+                    pass
                 case LogEnd():
                     self._sizes, self._waits = item.sizes, item.waits
                     if self._has_all():
@@ -232,6 +253,7 @@ class ContainerLogReader:
                     else:
                         self._lack(None)
         if items:
+            self._items += len(items)
             self._check_end()
             if sum(self._have) - sum(self._acknowledged) >= ACKNOWLEDGE_BYTES:
                 self._answer_due.set()
@@ -245,6 +267,7 @@ class ContainerLogReader:
                 file.append(record.data[file.have - record.offset :])
             except OSError as error:
                 raise OSError(error.errno, error.strerror, file.path) from None
+            self._quiet_s, self._news_at = PROBE_S, time.monotonic()
             if self._wanted is not None and sum(self._have) > sum(self._wanted):
                 self._wanted, self._repeats = None, 0
                 self._encoding, self._parser.skipped = "t", 0
@@ -274,17 +297,21 @@ class ContainerLogReader:
     def _ask(self) -> None:
         self._wanted = self._have
         self._repeats += 1
-        self._request = max(self._request + 1, int(time.time() * 1000))
-        self._answer_due.set()
+        self._request_all()
         self._after(REPEAT_S, self._ask_again)
 
     def _ask_again(self) -> None:
         if self._wanted == self._have and self._repeats < MOST_REPEATS:
             self._ask()
 
-    def _is_quiet(self) -> None:
-        if self._is_reading and not self._saw_start and self._wanted is None:
-            self._ask()
+    def _probe(self) -> None:
+        """Ask for what follows, in case that it was in a part of the log that was rotated away."""
+        if self._is_reading and not self._items and self._wanted is None:
+            self._request_all()
+
+    def _request_all(self) -> None:
+        self._request = max(self._request + 1, int(time.time() * 1000))
+        self._answer_due.set()
 
     def _after(self, delay_s: float, call: Callable[[], None]) -> None:
         self._stop_timer()

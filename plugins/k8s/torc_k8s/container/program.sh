@@ -37,14 +37,15 @@ torc_kill() {
 
 # --- records: a header (stream, offset, length, encoding), the bytes, a line feed
 
-# Container runtimes drop a carriage return in front of a line feed, so that it changes places with a rare byte (036).
+# Container runtimes drop a carriage return in front of a line feed, so that it changes places with a rare byte (036). In
+# bulk (encoding n) the line feed, too, changes places with a rare byte: a log costs by its lines more than by its bytes.
 # The reader asks for the encoding x, which is safe for all bytes, where a record arrives with fewer bytes.
 torc_bytes() {
-    if [ "$torc_encoding" = x ]; then
-        dd bs="$1" count=1 <&"$2" 2>/dev/null | od -An -v -tx1 && printf .
-    else
-        dd bs="$1" count=1 <&"$2" 2>/dev/null | tr '\r\036' '\036\r'
-    fi
+    case $3 in
+    x) dd bs="$1" count=1 <&"$2" 2>/dev/null | od -An -v -tx1 && printf . ;;
+    n) dd bs="$1" count=1 <&"$2" 2>/dev/null | tr '\n\001\r\036' '\001\n\036\r' ;;
+    *) dd bs="$1" count=1 <&"$2" 2>/dev/null | tr '\r\036' '\036\r' ;;
+    esac
 }
 
 torc_seek() {
@@ -68,9 +69,11 @@ torc_record() {
     [ "$torc_term" ] || [ "$torc_len" -le $((torc_a + torc_window - torc_p)) ] || torc_len=$((torc_a + torc_window - torc_p))
     [ "$torc_len" -le "$torc_chunk" ] || torc_len=$torc_chunk
     [ "$torc_len" -gt 0 ] || return 1
-    printf '@%s %s %s %s %s\n' "$torc_name" "$1" "$torc_p" "$torc_len" "$torc_encoding"
+    torc_form=$torc_encoding
+    if [ "$torc_form$torc_len" = "t$torc_chunk" ]; then torc_form=n; fi
+    printf '@%s %s %s %s %s\n' "$torc_name" "$1" "$torc_p" "$torc_len" "$torc_form"
     torc_written=$((torc_written + torc_len))
-    if torc_bytes "$torc_len" "$2" || [ "$torc_fails" = 9 ]; then
+    if torc_bytes "$torc_len" "$2" "$torc_form" || [ "$torc_fails" = 9 ]; then
         eval "torc_pos_$1=\$((torc_p + torc_len)) torc_fails=0"
         echo
     else # a signal for all processes ended it

@@ -2,8 +2,9 @@ r"""The records in the log of a container.
 
 The log begins with ``@POD start TIME``. A record is a line ``@POD STREAM OFFSET LENGTH ENCODING``, the bytes, and a
 line feed; the stream is ``o`` (standard output) or ``e`` (standard error). With the encoding ``t`` the bytes ``\r`` and
-``\x1e`` have changed places, for container runtimes drop a ``\r`` in front of a line feed; with ``x`` the bytes are
-lines of hexadecimal digits, with a point at the end. ``@POD end SIZE_OF_O SIZE_OF_E WAITS`` follows the last record.
+``\x1e`` have changed places, for container runtimes drop a ``\r`` in front of a line feed; with ``n`` also ``\n`` and
+``\x01``, for records of the largest size; with ``x`` the bytes are lines of hexadecimal digits, with a point at the
+end. ``@POD end SIZE_OF_O SIZE_OF_E WAITS`` follows the last record.
 """
 
 import re
@@ -16,7 +17,10 @@ MAX_RECORD: Final = 262_144
 """Most bytes of a record."""
 _MAX_HEX: Final = 4 * MAX_RECORD
 _MAX_HEADER: Final = 400
-_SWAP: Final = bytes.maketrans(b"\r\x1e", b"\x1e\r")
+_SWAPS: Final = {
+    b"t": bytes.maketrans(b"\r\x1e", b"\x1e\r"),
+    b"n": bytes.maketrans(b"\n\x01\r\x1e", b"\x01\n\x1e\r"),
+}
 
 
 @frozen
@@ -79,7 +83,7 @@ class RecordParser:
     def __attrs_post_init__(self) -> None:
         self._mark = b"\n@" + self.pod.encode() + b" "
         self._header = re.compile(
-            rb"@" + re.escape(self.pod.encode()) + rb" (?:start [0-9.]*|([oe]) ([0-9]{1,18}) ([0-9]{1,6}) ([tx])"
+            rb"@" + re.escape(self.pod.encode()) + rb" (?:start [0-9.]*|([oe]) ([0-9]{1,18}) ([0-9]{1,6}) ([tnx])"
             rb"|end ([0-9]{1,18}) ([0-9]{1,18}) ([01]))\r?\n"
         )
         self.reset()
@@ -102,10 +106,10 @@ class RecordParser:
     def rest(self) -> list[LogItem]:
         """Return what is there of a last record that was cut, after the end of a log that has no `LogEnd`."""
         header = self._header.match(self._buffer, 1)
-        if header is None or header[4] != b"t":
+        if header is None or header[4] not in _SWAPS:
             return []
         data = bytes(self._buffer[header.end() : header.end() + int(header[3])])
-        return [Record("o" if header[1] == b"o" else "e", int(header[2]), data.translate(_SWAP))]
+        return [Record("o" if header[1] == b"o" else "e", int(header[2]), data.translate(_SWAPS[header[4]]))]
 
     def _next(self) -> LogItem | None:
         """Remove the next item from the buffer and return it; None if something else was removed."""
@@ -134,7 +138,7 @@ class RecordParser:
         data = None
         if end is not None:
             body = bytes(self._buffer[start:end])
-            data = body.translate(_SWAP) if header[4] == b"t" else _from_hex(body[:-1])
+            data = _from_hex(body[:-1]) if header[4] == b"x" else body.translate(_SWAPS[header[4]])
         if end is None or data is None or len(data) != length:
             self.skipped += 1
             del self._buffer[: start - 1]
