@@ -159,6 +159,7 @@ torc_follow() {
         torc_sizes
         torc_records
         torc_check_limit
+        kill -0 "$torc_job" 2>/dev/null || torc_stop=1 # a signal that comes while this process starts may be lost
         case $torc_any$torc_poll in
         1*) torc_poll=0.1 ;;
         0.05) torc_poll=0.1 ;;
@@ -411,7 +412,6 @@ while :; do
     wait "$torc_job"
     torc_code=$?
     [ "$torc_hit" ] || break
-    if [ $$ != 1 ] && [ -e "$torc_dir/kill" ]; then break; fi
 done
 torc_was_term=$torc_term
 torc_clock
