@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Any, cast
 
 from attrs import define, field
-from torc_k8s.cluster import Cluster
+from k8s_cluster import cache_folder
+from torc_k8s.cluster import Cluster, ClusterUnreachable
 from torc_k8s.container import LOG, ContainerEnd, ContainerJob, LogEnd, Record, RecordParser, parse_message
 from torc_k8s.container.program import ContainerPaths, program_words
 from waiting import eventually
 
 POD = "torc-0123456789-j1-a1"
-_LAB = "/var/tmp/k8s-lab/root/bin"
-"""Where the cluster of ``tests/k8s`` unpacks busybox."""
 
 
 def shells() -> dict[str, list[str]]:
     """Return the shells of this machine that images have as ``/bin/sh``, by name."""
+    tools = cache_folder() / "root" / "bin"  # where the cluster of tests/k8s unpacks busybox
     found = {"dash": ["dash"], "bash": ["bash", "--posix"], "busybox": ["busybox", "sh"]}
-    where = {name: shutil.which(words[0], path=f"{os.environ['PATH']}:{_LAB}") for name, words in found.items()}
+    where = {name: shutil.which(words[0], path=f"{os.environ['PATH']}:{tools}") for name, words in found.items()}
     return {name: [path, *words[1:]] for name, words in found.items() if (path := where[name]) is not None}
 
 
@@ -103,9 +103,7 @@ class ContainerProgram:
             if isinstance(item, Record) and item.offset == len(streams[item.stream]):
                 streams[item.stream] += item.data
         assert isinstance(items[-1], LogEnd), self.log.read_bytes()[-500:]
-        return ProgramEnd(
-            status, self.message(), bytes(streams["o"]), bytes(streams["e"]), self.log.read_bytes()
-        )
+        return ProgramEnd(status, self.message(), bytes(streams["o"]), bytes(streams["e"]), self.log.read_bytes())
 
     def run(self, job: ContainerJob, environment: dict[str, str] | None = None) -> ProgramEnd:
         """Run a job."""
@@ -125,6 +123,8 @@ class LogServer:
         program: The program.
         cut_after: A connection is closed after so many bytes; None is never.
         rotates_at: A log of so many bytes is replaced by an empty one, and who follows it hears no more.
+        is_away: Nothing is answered.
+        is_deaf: The pod no longer hears what its reader says.
         requests: How often the log was opened.
         answers: What the reader has told the program.
     """
@@ -132,6 +132,8 @@ class LogServer:
     program: ContainerProgram
     cut_after: int | None = None
     rotates_at: int | None = None
+    is_away: bool = False
+    is_deaf: bool = False
     requests: int = 0
     answers: list[str] = field(factory=list)
     _base: int = 0
@@ -143,9 +145,12 @@ class LogServer:
 
     async def patch(self, _kind: str, _name: str, body: dict[str, Any]) -> dict[str, Any]:
         """Change the annotation."""
+        if self.is_away:
+            raise ClusterUnreachable("no connection")
         text = body["metadata"]["annotations"][LOG]
         self.answers.append(text)
-        self.program.annotate("log", text)
+        if not self.is_deaf:
+            self.program.annotate("log", text)
         return {}
 
     async def log(
@@ -157,6 +162,8 @@ class LogServer:
         is_over = self.program.process.poll() is not None
         sent, place, base = 0, self._base, self._base
         while True:
+            if self.is_away:
+                raise ClusterUnreachable("no connection")
             with self.program.log.open("rb") as file:
                 file.seek(place)
                 data = file.read(30_000)

@@ -108,7 +108,7 @@ def test_outputs_are_looked_for_in_the_working_folder(program: ContainerProgram,
 
 
 def test_missing_outputs_are_named_within_the_size_of_the_message(program: ContainerProgram) -> None:
-    paths = tuple(f"no/such/file \"é\" {place} {'x' * 90}" for place in range(200))
+    paths = tuple(f'no/such/file "é" {place} {"x" * 90}' for place in range(200))
     end = program.run(ContainerJob("true", outputs=paths)).end
     assert end.missing_outputs == paths[: len(end.missing_outputs)]
     assert 10 < len(end.missing_outputs) < end.missing_count == 200
@@ -212,7 +212,7 @@ def test_a_request_to_repeat(program: ContainerProgram, tmp_path: Path) -> None:
     program.start(ContainerJob(f"printf 'a\\r\\nb'; until [ -e {tmp_path}/go ]; do sleep 0.05; done"))
     program.wait_for(b" o 0 4 t\n")
     program.annotate("log", "17 1 0 x")
-    eventually(lambda: b" o 1 3 x\n 0d 0a 62\n.\n" in program.log.read_bytes(), lambda: program.log.read_bytes())
+    eventually(lambda: b" o 1 3 x\n 0d 0a 62\n.\n" in program.log.read_bytes(), program.log.read_bytes)
     (tmp_path / "go").touch()
     assert program.finish().end.exit_code == 0
 
