@@ -84,16 +84,20 @@ def test_an_interrupted_run_leaves_nothing(api_torc: PodTorc) -> None:
     eventually(lambda: api_torc.namespace.left() == {}, api_torc.namespace.left)
 
 
-def test_what_a_killed_run_left_is_removed(api_torc: PodTorc) -> None:
-    """`torc k8s clean` says what it would remove, and removes it."""
+def test_what_a_killed_run_left_is_for_the_next(api_torc: PodTorc) -> None:
+    """`torc k8s clean` leaves the pods that the next run continues; when that ends, nothing is left."""
     write_spec(api_torc, "a", "b")
     running = api_torc.start("run", "w.yaml", *nowhere())
     eventually(lambda: len(job_pods(api_torc.namespace)) == 2)
+    names = {*api_torc.namespace.pods()}
     running.kill()
     running.communicate()
-    api_torc("k8s", "clean", "--dry-run")
-    assert len(api_torc.namespace.pods()) == 2
-    api_torc("k8s", "clean")
+    api_torc("k8s", "clean", 1)
+    assert {*api_torc.namespace.pods()} == names
+    following = api_torc.start("run", 1, *nowhere())
+    eventually(lambda: len(api_torc.namespace.all("configmaps")) > 2, "the next runner has its owner object")
+    following.send_signal(signal.SIGINT)
+    following.communicate(timeout=120)
     eventually(lambda: api_torc.namespace.left() == {}, api_torc.namespace.left)
 
 

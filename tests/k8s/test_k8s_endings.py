@@ -240,5 +240,5 @@ def test_keep_pods(pod_torc: PodTorc) -> None:
     (kept,) = namespace.pods().values()
     assert kept["status"]["phase"] == "Failed"
     assert not kept["metadata"].get("finalizers")
-    pod_torc("k8s", "clean")
+    pod_torc("k8s", "clean", 1, "--kept")
     eventually(lambda: namespace.left() == {}, namespace.left)
