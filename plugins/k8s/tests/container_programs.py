@@ -121,7 +121,7 @@ class LogServer:
 
     Attributes:
         program: The program.
-        cut_after: A connection is closed after so many bytes; None is never.
+        cut_after: A connection is closed after so many bytes, the next after twice as many; None is never.
         rotates_at: A log of so many bytes is replaced by an empty one, and who follows it hears no more.
         is_away: Nothing is answered.
         is_deaf: The pod no longer hears what its reader says.
@@ -176,6 +176,7 @@ class LogServer:
                 if self.rotates_at is not None and place - self._base > self.rotates_at:
                     self._base = place + 5_000
                 if self.cut_after is not None and sent > self.cut_after and not is_over:
+                    self.cut_after *= 2
                     return
             elif not follow or is_over:
                 return

@@ -248,10 +248,10 @@ class ContainerLogReader:
                     pass
                 case LogEnd():
                     self._sizes, self._waits = item.sizes, item.waits
-                    if self._has_all():
-                        self._answer_due.set()
-                    else:
+                    if not self._has_all():
                         self._lack(None)
+                    elif item.waits:
+                        self._answer_due.set()
         if items:
             self._items += len(items)
             self._check_end()
