@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from k8s_cluster import ACCOUNT, BUSYBOX, Document, Namespace, PodTorc, by_pods, eventually
-from run_results import EndedJob, ended_jobs
+from run_results import EndedJob, ended_jobs, listed
 
 pytestmark = pytest.mark.e2e
 
@@ -95,7 +95,7 @@ def test_what_a_killed_run_left_is_for_the_next(api_torc: PodTorc) -> None:
     api_torc("k8s", "clean", 1)
     assert {*api_torc.namespace.pods()} == names
     following = api_torc.start("run", 1, *nowhere())
-    eventually(lambda: len(api_torc.namespace.all("configmaps")) > 2, "the next runner has its owner object")
+    eventually(lambda: len(listed(api_torc, "compute-nodes", 1)) == 2, "the next runner works")
     following.send_signal(signal.SIGINT)
     following.communicate(timeout=120)
     eventually(lambda: api_torc.namespace.left() == {}, api_torc.namespace.left)
