@@ -68,7 +68,7 @@ class ContainerProgram:
         pod = self.folder / "pod"
         pod.mkdir(parents=True)
         (pod / "name").write_text(POD)
-        for name in ("log", "go"):
+        for name in ("log", "stop", "go"):
             (pod / name).touch()
         paths = ContainerPaths(str(self.folder), str(self.folder / "message"))
         with self.log.open("wb") as log:

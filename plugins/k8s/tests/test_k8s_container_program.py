@@ -138,6 +138,26 @@ def test_sigterm_reaches_the_job_and_the_program_goes_on_waiting(program: Contai
     assert (ran.end.exit_code, ran.end.was_terminated, ran.stdout) == (7, True, b"begun\nended\n")
 
 
+def test_the_runner_has_the_job_terminated(program: ContainerProgram) -> None:
+    command = "trap 'sleep 0.3; echo ended; exit 7' TERM; echo begun; while :; do sleep 0.05; done"
+    program.start(ContainerJob(command))
+    program.wait_for(b"begun\n")
+    program.annotate("stop", "TERM")
+    ran = program.finish()
+    assert (ran.end.exit_code, ran.end.was_terminated, ran.stdout) == (7, True, b"begun\nended\n")
+
+
+def test_a_job_that_ignores_the_runner_goes_on(program: ContainerProgram) -> None:
+    command = f"trap 'echo seen' TERM; echo begun; while [ ! -e {program.folder}/gate ]; do sleep 0.05; done; exit 3"
+    program.start(ContainerJob(command))
+    program.wait_for(b"begun\n")
+    program.annotate("stop", "TERM")
+    program.wait_for(b"seen\n")
+    (program.folder / "gate").touch()
+    ran = program.finish()
+    assert (ran.end.exit_code, ran.stdout) == (3, b"begun\nseen\n")
+
+
 def test_a_job_that_signals_its_own_group_stops_nothing_else(program: ContainerProgram) -> None:
     ran = program.run(ContainerJob("trap 'exit 4' TERM; kill -TERM 0; sleep 5"))
     assert (ran.end.exit_code, ran.end.was_terminated) == (4, False)
@@ -149,6 +169,14 @@ def test_sigterm_before_the_members_are_known(program: ContainerProgram) -> None
     program.process.send_signal(signal.SIGTERM)
     ran = program.finish()
     assert (ran.end.signal, ran.end.was_terminated, ran.stdout) == (15, True, b"")
+
+
+def test_a_stop_before_the_members_are_known(program: ContainerProgram) -> None:
+    program.start(ContainerJob("echo never", waits_for_go=True))
+    program.wait_for(b"start")
+    program.annotate("stop", "TERM")
+    ran = program.finish()
+    assert (ran.end.signal, ran.stdout) == (15, b"")
 
 
 def test_a_member_of_a_group_begins_with_the_addresses(program: ContainerProgram) -> None:

@@ -2,13 +2,14 @@
 
 from torc_k8s.container.log_reader import ContainerLogReader, LogResult
 from torc_k8s.container.message import ContainerEnd, parse_message
-from torc_k8s.container.program import GO, LOG, MOUNTS, VOLUMES, ContainerJob, escape, program_arguments
+from torc_k8s.container.program import GO, LOG, MOUNTS, STOP, VOLUMES, ContainerJob, escape, program_arguments
 from torc_k8s.container.records import LogEnd, LogStart, Record, RecordParser
 
 __all__ = [
     "GO",
     "LOG",
     "MOUNTS",
+    "STOP",
     "VOLUMES",
     "ContainerEnd",
     "ContainerJob",

@@ -14,6 +14,8 @@ FOLDER: Final = "/.torc"
 """Folder of the program's files in the container."""
 LOG: Final = "torc-framework/log"
 """Annotation of a pod by which the reader of its log answers the program (see `torc_k8s.container.log_reader`)."""
+STOP: Final = "torc-framework/stop"
+"""Annotation of a pod by which the runner asks the program to send SIGTERM to the job; any text but an empty one."""
 GO: Final = "torc-framework/go"
 """Annotation of a pod with the addresses of its group's members, separated by commas; the command then begins."""
 MAX_COMMAND_BYTES: Final = 1024 * 1024
@@ -27,6 +29,7 @@ VOLUMES: Final[tuple[dict[str, Any], ...]] = (
             "items": [
                 {"path": "name", "fieldRef": {"fieldPath": "metadata.name"}},
                 {"path": "log", "fieldRef": {"fieldPath": f"metadata.annotations['{LOG}']"}},
+                {"path": "stop", "fieldRef": {"fieldPath": f"metadata.annotations['{STOP}']"}},
                 {"path": "go", "fieldRef": {"fieldPath": f"metadata.annotations['{GO}']"}},
             ]
         },

@@ -134,6 +134,13 @@ torc_rest() {
     case $? in 0 | 1??) ;; *) sleep 1 ;; esac # this sleep knows no fractions
 }
 
+torc_obey() {
+    if [ -s "$torc_dir/pod/stop" ] && [ ! -e "$torc_dir/stopped" ]; then
+        : >"$torc_dir/stopped"
+        kill -s USR1 $$
+    fi
+}
+
 torc_check_limit() {
     [ "$torc_limit" -gt 0 ] || return 0
     torc_clock
@@ -158,6 +165,7 @@ torc_follow() {
         torc_listen
         torc_sizes
         torc_records
+        torc_obey
         torc_check_limit
         kill -0 "$torc_job" 2>/dev/null || torc_stop=1 # a signal that comes while this process starts may be lost
         case $torc_any$torc_poll in
@@ -328,7 +336,7 @@ torc_judge() {
         esac
     done <"$torc_dir/said"
     torc_facts=
-    [ -z "$torc_was_term" ] || torc_facts="$torc_facts was_terminated"
+    [ -z "$torc_was_term" ] && [ ! -e "$torc_dir/stopped" ] || torc_facts="$torc_facts was_terminated"
     [ ! -e "$torc_dir/limit" ] || torc_facts="$torc_facts limit_reached"
     [ ! -e "$torc_dir/kill" ] || torc_facts="$torc_facts limit_forced"
     case $torc_begun$torc_exit in
@@ -356,7 +364,7 @@ torc_finish() {
 
 torc_on_limit() {
     torc_hit=1
-    if [ -e "$torc_dir/kill" ]; then torc_kill KILL; elif [ -e "$torc_dir/limit" ]; then torc_kill TERM; fi
+    if [ -e "$torc_dir/kill" ]; then torc_kill KILL; elif [ -e "$torc_dir/limit" ] || [ -e "$torc_dir/stopped" ]; then torc_kill TERM; fi
 }
 
 trap 'torc_term=1 torc_hit=1' TERM
@@ -375,6 +383,7 @@ if [ "$torc_folder" ] && ! cd -- "$torc_folder" 2>/dev/null; then
     torc_finish "$@"
 fi
 while [ "$torc_waits" = 1 ] && [ -z "$torc_term" ]; do
+    [ ! -s "$torc_dir/pod/stop" ] || torc_term=1
     torc_hosts=
     { read -r torc_hosts <"$torc_dir/pod/go"; } 2>/dev/null
     if [ "$torc_hosts" ]; then

@@ -113,7 +113,7 @@ class _PodSearch:
         for pod in found:
             attempt.add(pod["metadata"]["name"]).exists(pod)
         if not is_wanted or len(found) > 1:  # the rest of a group that cannot go on
-            attempt.stop(KILL_GRACE_S)
+            attempt.stop(KILL_GRACE_S, force=True)
         self._pods.run(attempt)
 
     async def _fence(self, key: AttemptKey, limit: asyncio.Semaphore) -> None:

@@ -121,12 +121,13 @@ class GroupPods:
         self.followed[name] = member
         return member
 
-    def stop(self, grace_s: int) -> None:
-        """Have all pods deleted with this grace period, and start none again."""
+    def stop(self, grace_s: int, *, force: bool) -> None:
+        """As `AttemptPods.stop`; no pod is started again."""
         self._is_stopped = True
         for action in self.state.stop():
             if isinstance(action, DeletePod):
-                self._pods[action.rank, action.number].stop(grace_s)
+                member = self._pods[action.rank, action.number]
+                (member.stop if force else member.terminate)(grace_s)
 
     def tick(self) -> None:
         """Look for the addresses of pods that began without one."""

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil
 from queue import Empty, SimpleQueue
 from typing import Any, ClassVar, Final
@@ -102,11 +102,11 @@ class PodLauncher(Launcher):
         loop_thread.post(self._pods.begin, list(attempts))
 
     def stop(self, keys: Iterable[AttemptKey], *, force: bool) -> None:
-        """Delete the pods of these attempts; SIGKILL follows SIGTERM as late as the runner would send it."""
+        """Have SIGTERM sent to these attempts, or with ``force`` delete their pods."""
         grace_s = KILL_GRACE_S if force else max(KILL_GRACE_S + 1, ceil(self.context.term_lead_s))
         wanted = list(keys)
         for pods in self._all_pods():
-            loop_thread.post(pods.stop, wanted, grace_s)
+            loop_thread.post(partial(pods.stop, wanted, grace_s, force=force))
 
     def ends_stored(self, keys: Iterable[AttemptKey]) -> None:
         """Remove the pods of these attempts."""

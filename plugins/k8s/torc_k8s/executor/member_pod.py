@@ -11,6 +11,7 @@ from attrs import define, evolve, field, frozen
 
 from torc_framework.api import ExitObservation
 from torc_k8s.cluster import ClusterError
+from torc_k8s.container import STOP
 from torc_k8s.container.log_reader import ContainerLogReader, LogResult
 from torc_k8s.executor.names import EXECUTOR, KEPT
 from torc_k8s.executor.pod_end import PodEnd, end_of, has_begun
@@ -96,6 +97,8 @@ class MemberPod:
     _exists: bool = field(default=False, init=False)
     _grace_s: int | None = field(default=None, init=False)
     """Grace period of the stop that was ordered."""
+    _is_terminated: bool = field(default=False, init=False)
+    """The program in its container was asked to send SIGTERM."""
     _given_up: WaitingReason | None = field(default=None, init=False)
     """Why it was stopped before it had begun; None unless a limit was reached."""
     _events_at: float = field(default=0.0, init=False)
@@ -270,6 +273,26 @@ class MemberPod:
         else:
             self.services.creations.drop_unwanted()
 
+    def terminate(self, grace_s: int) -> None:
+        """Have SIGTERM sent to the job, by the program in the container; `stop` sends SIGKILL later.
+
+        The kubelet of Kubernetes 1.20 does not shorten the grace period of a deletion that is under way, so that a
+        deletion is no gentle stop that can be followed by a forced one.
+
+        Args:
+            grace_s: Grace period of the deletion of a pod whose container has not begun.
+        """
+        if not self.has_begun:
+            self.stop(grace_s)
+        elif not (self._end.done() or self._is_terminated or self._grace_s is not None):
+            self._is_terminated = True
+            self.services.spawn(self._ask_to_terminate())
+
+    async def _ask_to_terminate(self) -> None:
+        note = {"metadata": {"annotations": {STOP: "TERM"}}}
+        with suppress(ClusterError):  # the pod is gone, which its end tells; else the forced stop follows
+            await self.services.settle(lambda: self.services.cluster.patch("pods", self.name, note))
+
     def _order_deletion(self) -> None:
         self.services.spawn(self._delete(self._grace_s))
 
@@ -280,7 +303,8 @@ class MemberPod:
     # --- the end ---------------------------------------------------------------------------------
 
     async def _observe(self, end: PodEnd) -> ExitObservation:
-        facts, now, is_stopped = self.facts, time.time(), self._grace_s is not None
+        facts, now = self.facts, time.time()
+        is_stopped = self._is_terminated or self._grace_s is not None
         assert facts is not None, "the cluster had the pod"
         if end is PodEnd.LOST:
             return observe_lost(facts, now, now - (silent_since(facts) or now))
