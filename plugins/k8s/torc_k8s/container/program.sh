@@ -398,6 +398,7 @@ done
 : >"$torc_dir/mark"
 torc_clock
 torc_start=$torc_up torc_ended=$torc_up
+[ ! -s "$torc_dir/pod/stop" ] || torc_term=1
 if [ "$torc_term" ]; then
     torc_facts=was_terminated torc_signal=15
     torc_finish "$@"

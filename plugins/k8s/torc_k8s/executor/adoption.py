@@ -11,7 +11,7 @@ from torc_k8s.cluster import ClusterError
 from torc_k8s.executor.attempt_pods import AttemptPods
 from torc_k8s.executor.group_adoption import adopt_group, is_group
 from torc_k8s.executor.leftovers import is_kept
-from torc_k8s.executor.member_pod import KILL_GRACE_S, LogPaths
+from torc_k8s.executor.member_pod import LogPaths
 from torc_k8s.executor.names import FENCE
 from torc_k8s.executor.runner_pods import RunnerPods
 from torc_k8s.pods.names import (
@@ -113,7 +113,7 @@ class _PodSearch:
         for pod in found:
             attempt.add(pod["metadata"]["name"]).exists(pod)
         if not is_wanted or len(found) > 1:  # the rest of a group that cannot go on
-            attempt.stop(KILL_GRACE_S, force=True)
+            attempt.stop(force=True)
         self._pods.run(attempt)
 
     async def _fence(self, key: AttemptKey, limit: asyncio.Semaphore) -> None:

@@ -110,14 +110,14 @@ class AttemptPods:
         )
         return self._group
 
-    def stop(self, grace_s: int, *, force: bool) -> None:
-        """Have SIGTERM sent to the jobs of all pods, or with ``force`` all pods deleted with this grace period."""
+    def stop(self, *, force: bool) -> None:
+        """Have SIGTERM sent to the jobs of all pods, or with ``force`` all pods deleted."""
         self._is_stopped = True
         if self._group is not None:
-            self._group.stop(grace_s, force=force)
+            self._group.stop(force=force)
             return
         for member in self.members:
-            (member.stop if force else member.terminate)(grace_s)
+            member.end(force=force)
 
     def stored(self) -> None:
         """Note that the server has stored the end."""

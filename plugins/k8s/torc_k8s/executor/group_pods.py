@@ -121,13 +121,12 @@ class GroupPods:
         self.followed[name] = member
         return member
 
-    def stop(self, grace_s: int, *, force: bool) -> None:
+    def stop(self, *, force: bool) -> None:
         """As `AttemptPods.stop`; no pod is started again."""
         self._is_stopped = True
         for action in self.state.stop():
             if isinstance(action, DeletePod):
-                member = self._pods[action.rank, action.number]
-                (member.stop if force else member.terminate)(grace_s)
+                self._pods[action.rank, action.number].end(force=force)
 
     def tick(self) -> None:
         """Look for the addresses of pods that began without one."""

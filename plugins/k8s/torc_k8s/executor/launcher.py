@@ -5,7 +5,6 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from math import ceil
 from queue import Empty, SimpleQueue
 from typing import Any, ClassVar, Final
 
@@ -22,7 +21,6 @@ from torc_framework.api import (
 )
 from torc_k8s.cluster import Cluster, ClusterAddress, ClusterError, loop_thread
 from torc_k8s.executor.adoption import adopt_pods
-from torc_k8s.executor.member_pod import KILL_GRACE_S
 from torc_k8s.executor.names import EXECUTOR, is_scope, new_scope
 from torc_k8s.executor.pod_owner import owner_body
 from torc_k8s.executor.runner_pods import RunnerPods
@@ -103,10 +101,9 @@ class PodLauncher(Launcher):
 
     def stop(self, keys: Iterable[AttemptKey], *, force: bool) -> None:
         """Have SIGTERM sent to these attempts, or with ``force`` delete their pods."""
-        grace_s = KILL_GRACE_S if force else max(KILL_GRACE_S + 1, ceil(self.context.term_lead_s))
         wanted = list(keys)
         for pods in self._all_pods():
-            loop_thread.post(partial(pods.stop, wanted, grace_s, force=force))
+            loop_thread.post(partial(pods.stop, wanted, force=force))
 
     def ends_stored(self, keys: Iterable[AttemptKey]) -> None:
         """Remove the pods of these attempts."""

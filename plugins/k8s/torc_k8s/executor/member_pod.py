@@ -32,6 +32,9 @@ REMOVED_S: Final = 45.0
 """After a deletion without a grace period the node may take so long to report the end."""
 REPORT_S: Final = 6.0
 """After the grace period of a pod whose containers never began the node would report a container by now."""
+CREATION_S: Final = 10.0
+"""A pod whose container is being created is deleted when it has begun, and after this time at the latest: the kubelet
+of Kubernetes 1.20 does not report a container that begins while its pod is being deleted."""
 EVENTS_AFTER_S: Final = 5.0
 """When a pod has waited on its node for so long, its events are read."""
 EVENTS_EVERY_S: Final = 20.0
@@ -97,6 +100,8 @@ class MemberPod:
     _exists: bool = field(default=False, init=False)
     _grace_s: int | None = field(default=None, init=False)
     """Grace period of the stop that was ordered."""
+    _delete_at: float | None = field(default=None, init=False)
+    """When it is to be deleted at the latest, seconds since the epoch; None if no deletion waits."""
     _is_terminated: bool = field(default=False, init=False)
     """The program in its container was asked to send SIGTERM."""
     _given_up: WaitingReason | None = field(default=None, init=False)
@@ -156,7 +161,7 @@ class MemberPod:
         self._exists = True
         if self.facts is None:  # else the watch was faster, and knows more
             self.update(pod, is_gone=False)
-        if self._grace_s is not None:
+        if self._grace_s is not None and self._delete_at is None:
             self._order_deletion()
 
     # --- what the cluster reports ----------------------------------------------------------------
@@ -170,6 +175,8 @@ class MemberPod:
         if not self.has_begun and has_begun(facts):
             self.has_begun, self.waiting = True, None
             self.on_begun(self)
+            if self._delete_at is not None:
+                self._order_deletion()
             if end_of(facts) is None:
                 self._begin_reading()
         found = end_of(facts) or (PodEnd.GONE if is_gone else None)
@@ -200,6 +207,8 @@ class MemberPod:
             return
         if not self.has_begun:
             self._judge_wait(now)
+        if self._delete_at is not None and (now >= self._delete_at or not self._is_being_created):
+            self._order_deletion()
         facts, lost_after_s = self.facts, self.services.options.lost_after_s
         overdue_s = 0.0 if facts.deletion_at is None else now - facts.deletion_at
         silent = silent_since(facts)
@@ -268,22 +277,28 @@ class MemberPod:
         if self._end.done() or (self._grace_s is not None and grace_s >= self._grace_s):
             return
         self._grace_s = grace_s
-        if self._exists:
+        if self._is_being_created:
+            self._delete_at = time.time() + CREATION_S
+        elif self._exists:
             self._order_deletion()
         else:
             self.services.creations.drop_unwanted()
 
-    def terminate(self, grace_s: int) -> None:
+    def end(self, *, force: bool) -> None:
+        """Have SIGTERM sent to the job, or with ``force`` the pod deleted."""
+        if force:
+            self.stop(KILL_GRACE_S)
+        else:
+            self._terminate()
+
+    def _terminate(self) -> None:
         """Have SIGTERM sent to the job, by the program in the container; `stop` sends SIGKILL later.
 
         The kubelet of Kubernetes 1.20 does not shorten the grace period of a deletion that is under way, so that a
-        deletion is no gentle stop that can be followed by a forced one.
-
-        Args:
-            grace_s: Grace period of the deletion of a pod whose container has not begun.
+        deletion is no gentle stop that can be followed by a forced one. A pod that waits for something is deleted.
         """
-        if not self.has_begun:
-            self.stop(grace_s)
+        if not (self.has_begun or self._is_being_created):
+            self.stop(KILL_GRACE_S)
         elif not (self._end.done() or self._is_terminated or self._grace_s is not None):
             self._is_terminated = True
             self.services.spawn(self._ask_to_terminate())
@@ -293,7 +308,13 @@ class MemberPod:
         with suppress(ClusterError):  # the pod is gone, which its end tells; else the forced stop follows
             await self.services.settle(lambda: self.services.cluster.patch("pods", self.name, note))
 
+    @property
+    def _is_being_created(self) -> bool:
+        """Whether its container may begin at any moment: it is on its node, and nothing hinders it."""
+        return self.facts is not None and bool(self.facts.node) and self.waiting is None and not self.has_begun
+
     def _order_deletion(self) -> None:
+        self._delete_at = None
         self.services.spawn(self._delete(self._grace_s))
 
     async def _delete(self, grace_s: int | None) -> None:

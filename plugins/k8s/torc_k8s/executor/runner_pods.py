@@ -84,11 +84,11 @@ class RunnerPods:
             said = ExitObservation(EXECUTOR, lost=True, raw={"executor_error": f"{type(error).__name__}: {error}"})
             self.services.report([AttemptEnded(attempt.key, said)])
 
-    def stop(self, keys: Iterable[AttemptKey], grace_s: int, *, force: bool) -> None:
+    def stop(self, keys: Iterable[AttemptKey], *, force: bool) -> None:
         """Stop these attempts (`AttemptPods.stop`); ended and unknown ones are ignored."""
         for key in keys:
             if (attempt := self._attempts.get(key)) is not None:
-                attempt.stop(grace_s, force=force)
+                attempt.stop(force=force)
 
     def stored(self, keys: Iterable[AttemptKey]) -> None:
         """Remove the pods of these attempts: the server has stored their ends."""
