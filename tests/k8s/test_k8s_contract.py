@@ -1,5 +1,6 @@
 """The executor ``k8s`` keeps the contract of executors, with real pods."""
 
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,6 +18,7 @@ class TestPods(ExecutorContract):
 
     executor = K8sExecutor
     patience_s = 120.0
+    unseen_signals = frozenset({signal.SIGINT, signal.SIGPIPE})  # shells say nothing of them (torc_k8s.container)
     namespace: ClassVar[Namespace]
 
     @pytest.fixture(autouse=True)

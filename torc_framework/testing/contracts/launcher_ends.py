@@ -47,6 +47,8 @@ class LauncherEndTests(LauncherSuite):
     @pytest.mark.parametrize("number", SIGNALS)
     def test_signals_arrive_as_signals(self, bench: LauncherBench, number: signal.Signals) -> None:
         """An attempt that a signal ended has a signal and no exit code."""
+        if int(number) in self.unseen_signals:
+            pytest.skip(f"the suite says that this executor does not see signal {int(number)}")
         (end,) = bench.run(bench.attempt(f"kill -{int(number)} $$; sleep 100"))
         expected = (None, int(number)) if self.sees_signals else (128 + number, None)
         clause = "an attempt that a signal ended has that signal, exit_code None, and the signal is at its default"
@@ -337,7 +339,7 @@ def _held() -> dict[str, int]:
 
 def _require_no_more(before: dict[str, int], clause: str) -> None:
     """Fail if more than a few further resources are held, also after a moment."""
-    for _ in range(20):
+    for _ in range(120):  # connections that a launcher keeps for a while may end meanwhile
         now = _held()
         more = {name: now[name] - count for name, count in before.items() if now[name] > count + 1}
         if not more:

@@ -24,6 +24,7 @@ class LauncherSuite(ContractSuite):
         patience_s: How long an event may take to arrive; clusters are slow.
         shares_files: Its attempts see the runner's folders; False for one that runs them elsewhere.
         sees_signals: It observes that a signal ended an attempt; one that does not reports the exit code 128+n.
+        unseen_signals: Single signals that it cannot tell from an exit code, or of which attempts begin protected.
     """
 
     executor: ClassVar[type[Launcher]]
@@ -31,6 +32,7 @@ class LauncherSuite(ContractSuite):
     patience_s: ClassVar[float] = 20.0
     shares_files: ClassVar[bool] = True
     sees_signals: ClassVar[bool] = True
+    unseen_signals: ClassVar[frozenset[int]] = frozenset()
 
     def make_launcher(self, folder: Path) -> Launcher:
         """Return a launcher of the first site whose output goes to ``folder``; override it if yours needs more."""

@@ -28,6 +28,7 @@ class ExecutorContract(
         patience_s: How long an event may take to arrive; clusters are slow.
         shares_files: Its attempts see the runner's folders; False for one that runs them elsewhere.
         sees_signals: It observes that a signal ended an attempt; one that does not reports the exit code 128+n.
+        unseen_signals: Single signals that it cannot tell from an exit code, or of which attempts begin protected.
     """
 
     def test_it_introduces_itself(self) -> None:

@@ -37,6 +37,8 @@ EARLY_S: Final = 60.0
 OPENID_PATIENCE_S: Final = 30.0
 CLOSE_S: Final = 1.0
 """Connections have so long to close."""
+IDLE_S: Final = 3.0
+"""A connection without a request is kept for so long."""
 FILE_LIMIT: Final = 1024 * 1024
 """Most bytes of a token or certificate."""
 KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 30_000))
@@ -281,7 +283,7 @@ def _connector(ssl_context: Any, sockets: "WeakSet[socket.socket]") -> Any:
         return made
 
     # watches and logs hold their connections, so that a limit would keep other requests waiting
-    return aiohttp.TCPConnector(ssl=ssl_context, limit=0, socket_factory=new_socket)
+    return aiohttp.TCPConnector(ssl=ssl_context, limit=0, keepalive_timeout=IDLE_S, socket_factory=new_socket)
 
 
 def _proxy(server: str, configured: str | None) -> str | None:
