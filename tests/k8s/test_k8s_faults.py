@@ -190,6 +190,25 @@ def test_a_node_that_is_lost(quiet_torc: PodTorc, *, sees_nodes: bool) -> None:
         assert quiet_torc.namespace.left() == {}
 
 
+def test_a_node_that_is_lost_before_it_reports_the_pod(quiet_torc: PodTorc) -> None:
+    """The pod never begins there: its attempt ends with its node, also without the right to see nodes."""
+    quiet_torc.write("w.yaml", {"name": "w", "jobs": [{"name": "a", "command": "true"}]})
+    with second_node() as node:
+        kubectl("cordon", "127.0.0.1")
+        try:
+            script("stop", "kubelet2")
+            running = quiet_torc.start("run", "w.yaml", *shared(quiet_torc), "--lost-after-s", 10)
+            pods = quiet_torc.namespace.pods
+            eventually(lambda: [pod for pod in pods().values() if pod["spec"].get("nodeName") == node], "it is bound")
+        finally:
+            kubectl("uncordon", "127.0.0.1")
+        stdout, stderr = running.communicate(timeout=120)
+        assert running.returncode == 0, stdout + stderr
+        assert [each["exit_class"] for each in all_results(quiet_torc)] == ["node_failure", "success"]
+        assert [each["observation"]["raw"]["node"] for each in all_results(quiet_torc)] == [node, "127.0.0.1"]
+        assert quiet_torc.namespace.left() == {}
+
+
 def test_a_node_that_is_drained(quiet_torc: PodTorc) -> None:
     """Its job is evicted, waits for room, and completes when the node takes pods again."""
     command = f"{ONCE}{FIRST_TIME}exec sleep 1000; true"

@@ -6,8 +6,16 @@ from typing import Any
 import pytest
 from attrs import evolve
 from pod_statuses import LATER, NAMES, events, facts, pod, with_condition
-from torc_k8s.pods.facts import PodFacts
-from torc_k8s.pods.observation import ended, observe, observe_lost, observe_not_started, silent_since
+from torc_k8s.pods.facts import PodEvent, PodFacts
+from torc_k8s.pods.observation import (
+    ended,
+    observe,
+    observe_lost,
+    observe_not_started,
+    silent_since,
+    unheard_since,
+    was_evicted_by_taint,
+)
 from torc_k8s.pods.waiting import waiting_reason
 
 from torc_framework.api import ExitObservation, classify_exit, exit_return_code
@@ -261,6 +269,48 @@ def test_a_node_that_does_not_report_is_noticed(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(NAMES) - ON_SILENT_NODES - {"deleted_before_its_image"}))
 def test_other_nodes_report(name: str) -> None:
     assert silent_since(facts(name)) is None
+
+
+def bound_pod(**parts: Any) -> PodFacts:
+    """Return a pod that the scheduler has given to a node at 12:00:00, with these parts of a status."""
+    bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-02T12:00:00Z"}
+    status = {"phase": "Pending", "conditions": [bound], **parts}
+    return PodFacts.of({"metadata": {"name": "a"}, "spec": {"nodeName": "n"}, "status": status})
+
+
+CREATING: dict[str, Any] = {
+    "containerStatuses": [{"name": "main", "ready": False, "state": {"waiting": {"reason": "ContainerCreating"}}}]
+}
+BOUND_AT = 1767355200.0
+
+
+def test_a_node_that_says_nothing_about_a_new_pod_is_noticed() -> None:
+    assert unheard_since(bound_pod()) == BOUND_AT
+    assert unheard_since(bound_pod(), [PodEvent("Scheduled", at=BOUND_AT)]) == BOUND_AT
+    assert unheard_since(evolve(bound_pod(), node="")) is None
+
+
+def test_what_a_node_did_last_for_a_pod_that_does_not_begin() -> None:
+    """Without events torc cannot tell a silent node from one that pulls an image."""
+    creating = bound_pod(**CREATING)
+    scheduled, pulling, pulled = (
+        PodEvent(reason, at=BOUND_AT + at) for at, reason in enumerate(("Scheduled", "Pulling", "Pulled"))
+    )
+    assert unheard_since(creating) is None
+    assert unheard_since(creating, [scheduled]) == BOUND_AT
+    assert unheard_since(creating, [pulling, scheduled]) is None
+    assert unheard_since(creating, [pulling, pulled, scheduled]) == BOUND_AT + 2
+
+
+@pytest.mark.parametrize("name", sorted({"exit_0", "node_silent", "image_being_pulled", "unschedulable"}))
+def test_nodes_at_work_are_heard(name: str) -> None:
+    assert unheard_since(facts(name), events(name)) is None
+
+
+def test_evictions_by_taints_are_known() -> None:
+    assert was_evicted_by_taint(bound_pod(), [PodEvent("Scheduled"), PodEvent("TaintManagerEviction")])
+    assert was_evicted_by_taint(with_condition("exit_0", type="DisruptionTarget", reason="DeletionByTaintManager"), ())
+    assert not was_evicted_by_taint(bound_pod(), [PodEvent("Scheduled"), PodEvent("Preempted")])
 
 
 # --- pods that never started ------------------------------------------------------------------------

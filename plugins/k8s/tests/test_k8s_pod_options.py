@@ -179,6 +179,26 @@ def test_volumes_of_every_kind() -> None:
     assert spec(job)["containers"][0]["volumeMounts"][-1]["subPath"] == "a/b"
 
 
+@pytest.mark.parametrize(
+    ("given", "added"),
+    [
+        ([], ["not-ready", "unreachable"]),
+        ([{"key": "gpu"}], ["not-ready", "unreachable"]),
+        ([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}], ["not-ready", "unreachable"]),
+        ([{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute", "seconds": 5}], ["unreachable"]),
+        ([{}], []),
+    ],
+)
+def test_the_cluster_deletes_pods_of_lost_nodes_in_time(given: list[dict[str, Any]], added: list[str]) -> None:
+    """The tolerations of the user stay as they are."""
+    attempt = Attempt(AttemptKey(1, 1), "a", "true", {}, "/o", "/e", "/", options=made({"tolerations": given}))
+    options = PodOptions(image="i")
+    plan = PodPlan(scope="5ca1", workflow_id=3, namespace="ns", attempt=attempt, options=options, lost_after_s=20.5)
+    found = build_pod(plan)["spec"]["tolerations"][len(given) :]
+    taint: dict[str, Any] = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 21}
+    assert found == [{"key": f"node.kubernetes.io/{name}", **taint} for name in added]
+
+
 def test_everything_else_of_a_pod() -> None:
     affinity: dict[str, Any] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
     job = {

@@ -19,7 +19,14 @@ from torc_k8s.executor.refusals import Refusal
 from torc_k8s.executor.scope_services import ScopeServices
 from torc_k8s.pods.facts import PodEvent, PodFacts
 from torc_k8s.pods.names import MAIN
-from torc_k8s.pods.observation import observe, observe_lost, observe_not_started, silent_since
+from torc_k8s.pods.observation import (
+    observe,
+    observe_lost,
+    observe_not_started,
+    silent_since,
+    unheard_since,
+    was_evicted_by_taint,
+)
 from torc_k8s.pods.waiting import WaitingKind, WaitingReason, waiting_reason
 
 LOG_PATIENCE_S: Final = 60.0
@@ -37,7 +44,7 @@ CREATION_S: Final = 10.0
 of Kubernetes 1.20 does not report a container that begins while its pod is being deleted."""
 EVENTS_AFTER_S: Final = 5.0
 """When a pod has waited on its node for so long, its events are read."""
-EVENTS_EVERY_S: Final = 20.0
+EVENTS_EVERY_S: Final = 30.0
 
 
 @frozen
@@ -107,6 +114,8 @@ class MemberPod:
     _given_up: WaitingReason | None = field(default=None, init=False)
     """Why it was stopped before it had begun; None unless a limit was reached."""
     _events_at: float = field(default=0.0, init=False)
+    _events: tuple[PodEvent, ...] = field(default=(), init=False)
+    """What was read last about the wait."""
     _reader: ContainerLogReader | None = field(default=None, init=False)
     _reading: asyncio.Task[LogResult] | None = field(default=None, init=False)
 
@@ -211,7 +220,7 @@ class MemberPod:
             self._order_deletion()
         facts, lost_after_s = self.facts, self.services.options.lost_after_s
         overdue_s = 0.0 if facts.deletion_at is None else now - facts.deletion_at
-        silent = silent_since(facts)
+        silent = self._silent_since(facts)
         if silent is not None and now - silent > lost_after_s:
             self._end.set_result(PodEnd.LOST)
         elif not self.has_begun and overdue_s > REPORT_S:
@@ -219,16 +228,24 @@ class MemberPod:
         elif facts.deletion_grace_s == 0 and overdue_s > REMOVED_S:
             self._end.set_result(PodEnd.GONE)
 
+    def _silent_since(self, facts: PodFacts) -> float | None:
+        """Return since when its node has not reported, seconds since the epoch; None if it reports as far as is known.
+
+        The start limit bounds the wait for something that a node has reported.
+        """
+        if self.has_begun:
+            return silent_since(facts)
+        return unheard_since(facts, self._events) if self.waiting is None else None
+
     # --- waiting ---------------------------------------------------------------------------------
 
     def _judge_wait(self, now: float) -> None:
         assert self.facts is not None, "the cluster has the pod"
-        found = waiting_reason(self.facts, ())
-        if found is None and self.facts.node and self.waiting is not None and self._events_at:
-            found = self.waiting  # as the events say; the status does not
-        self._wait_for(found)
+        stated = waiting_reason(self.facts, ())
+        is_told_by_events = stated is None and self.facts.node and self.waiting is not None and self._events_at
+        self._wait_for(self.waiting if is_told_by_events else stated)
         self._enforce_limit(now)
-        if self.facts.node and found is None and now - (self.facts.created_at or now) > EVENTS_AFTER_S:
+        if self.facts.node and stated is None and now - (self.facts.created_at or now) > EVENTS_AFTER_S:
             self._ask_events(now)
 
     def _ask_events(self, now: float) -> None:
@@ -241,6 +258,7 @@ class MemberPod:
         facts = self.facts
         with suppress(ClusterError):
             events = await self.services.events(self.name)
+            self._events = tuple(events)
             if not self.has_begun and not self._end.done() and facts is not None:
                 self._wait_for(waiting_reason(facts, events))
 
@@ -328,11 +346,13 @@ class MemberPod:
         is_stopped = self._is_terminated or self._grace_s is not None
         assert facts is not None, "the cluster had the pod"
         if end is PodEnd.LOST:
-            return observe_lost(facts, now, now - (silent_since(facts) or now))
+            return observe_lost(facts, now, now - (self._silent_since(facts) or now))
         events: list[PodEvent] = []
         if facts.was_asked_to_end and not is_stopped:
             with suppress(ClusterError):  # the end is told without them
                 events = await self.services.events(self.name)
+        if end is PodEnd.REMOVED and facts.deletion_grace_s and was_evicted_by_taint(facts, events):
+            return observe_lost(facts, now, now - (facts.deletion_asked_at or now))  # else the node had answered
         return observe(facts, now, stopped=is_stopped, events=events, gone=end is PodEnd.GONE)
 
     def _begin_reading(self) -> "asyncio.Task[LogResult]":

@@ -54,6 +54,7 @@ class PodPlanner:
             secret_names=frozenset(environment),
             limit_s=attempt.resources.runtime_s,
             headroom_s=self._context.term_lead_s if attempt.supports_termination else 0.0,
+            lost_after_s=services.options.lost_after_s,
             log_wait_s=services.options.log_wait_s,
         )
         group = plan_group(attempt, options_of(attempt, self._options).group)

@@ -27,6 +27,8 @@ _NOT_SEEN: Final = frozenset({"ContainerStatusUnknown"})
 """Reasons of an ended container whose exit code the kubelet made up: it did not see the end."""
 _OF_DELETIONS: Final = frozenset({"Preempted", "TaintManagerEviction"})
 """Events that tell why a pod was deleted; Kubernetes before 1.26 has no condition that does."""
+_SOON_BEGUN: Final = frozenset({"Scheduled", "Pulled", "Created", "Started"})
+"""Events after which a node that works begins the container, or reports another event, within seconds."""
 _SIGNAL_BASE: Final = 128
 _MAX_LISTED: Final = 20
 _SHORT: Final = 200
@@ -66,6 +68,41 @@ def silent_since(facts: PodFacts) -> float | None:
     if ready is not None and not ready.is_true and not ready.reason and facts.main.is_ready:
         since.append(ready.at)
     return min((at for at in since if at is not None), default=None)
+
+
+def unheard_since(facts: PodFacts, events: Iterable[PodEvent] = ()) -> float | None:
+    """Return since when the node has reported nothing about a pod that has not begun; None if it may be at work.
+
+    The cluster marks only those pods of a lost node as not ready that ran, and it deletes none while all its nodes are
+    lost. A kubelet reports the containers of a new pod within seconds, and what hinders them in
+    events. A pull of an image may take long.
+
+    Args:
+        facts: The pod.
+        events: Events about it, in any order; without events only a pod counts of which the node has told nothing.
+
+    Returns:
+        Seconds since the epoch, by the clock of the cluster.
+    """
+    main = facts.main
+    if not facts.node or facts.is_over or (main is not None and main.state != "waiting"):
+        return None
+    scheduled = facts.true_condition("PodScheduled")
+    begin = (scheduled.at if scheduled is not None else None) or facts.created_at
+    if main is None and not facts.others:
+        return begin
+    known = [(event.at, event.reason) for event in events if event.at is not None]
+    newest = max((at for at, _ in known), default=None)
+    if newest is None or any(at == newest and reason not in _SOON_BEGUN for at, reason in known):
+        return None
+    return max(newest, begin or 0.0)
+
+
+def was_evicted_by_taint(facts: PodFacts, events: Iterable[PodEvent]) -> bool:
+    """Return whether the cluster deleted the pod for a taint of its node, such as that of a node that is not ready."""
+    disruption = facts.true_condition("DisruptionTarget")
+    by_condition = disruption is not None and disruption.reason == "DeletionByTaintManager"
+    return by_condition or any(event.reason == "TaintManagerEviction" for event in events)
 
 
 def observe(

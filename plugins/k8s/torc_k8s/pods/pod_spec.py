@@ -4,6 +4,7 @@ Sources: Kubernetes API reference, "Pod"; Kubernetes documentation, "Owners and 
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -24,6 +25,10 @@ MAX_VARIABLE_BYTES: Final = 128 * 1024 - 1
 _OF_OTHER_MACHINES: Final = frozenset({"CUDA_VISIBLE_DEVICES"})
 """Variables that the runner sets for processes of its own machine: in a pod the device plugin chooses the GPUs."""
 
+_OF_LOST_NODES: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+"""Taints that the cluster gives to nodes that do not report; the second one to nodes that are cut off."""
+_EXECUTE: Final = "NoExecute"
+
 
 @frozen(kw_only=True)
 class PodPlan:
@@ -43,6 +48,7 @@ class PodPlan:
         command: Command instead of that of the attempt, for a member of a group; None is the attempt's.
         limit_s: Run time after which the container ends the job; None is no limit.
         headroom_s: Seconds from SIGTERM to SIGKILL at the limit.
+        lost_after_s: After this time the cluster deletes the pod from a node that is not ready; None: after 300.
         log_wait_s: Longest time that the container waits at its end until its output has been read.
         waits_for_go: The command begins when the launcher writes the addresses of all members.
         member: Rank within the attempt's group.
@@ -62,6 +68,7 @@ class PodPlan:
     command: str | None = None
     limit_s: float | None = None
     headroom_s: float = 30.0
+    lost_after_s: float | None = None
     log_wait_s: float = 60.0
     waits_for_go: bool = False
     member: int = 0
@@ -91,6 +98,8 @@ def build_pod(plan: PodPlan) -> dict[str, Any]:
     options = options_of(plan.attempt, plan.options)
     ours = {"metadata": _metadata(plan, options), "spec": _spec(plan, options)}
     pod = merge(DEFAULTS, merge(plan.template.pod, ours) if plan.template is not None else ours)
+    if plan.lost_after_s is not None:
+        _leave_lost_nodes(pod["spec"], plan.lost_after_s)
     main = pod["spec"]["containers"][0]
     if not main.get("image"):
         raise LaunchError(
@@ -157,6 +166,20 @@ def _environment(plan: PodPlan, options: PodOptions) -> Iterator[dict[str, Any]]
     for name, text in {**given, **(options.env or {}), **plan.environment}.items():
         yield {"name": name, "value": escape(text)}
     yield from secret_variables(options)
+
+
+def _leave_lost_nodes(spec: dict[str, Any], lost_after_s: float) -> None:
+    """Have the cluster delete the pod from a node that has not been ready for this time.
+
+    Tolerations of the options and of the template that concern these taints stay as they are; Kubernetes itself adds
+    its 300 seconds by the same rule (admission plugin DefaultTolerationSeconds).
+    """
+    given = spec.get("tolerations") or []
+    for key in _OF_LOST_NODES:
+        if not any(each.get("key") in (None, "", key) and each.get("effect") in (None, "", _EXECUTE) for each in given):
+            limit = {"key": key, "operator": "Exists", "effect": _EXECUTE, "tolerationSeconds": math.ceil(lost_after_s)}
+            given = [*given, limit]
+    spec["tolerations"] = given
 
 
 def _check_sizes(pod: Mapping[str, Any], main: Mapping[str, Any]) -> None:
