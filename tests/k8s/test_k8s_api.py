@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from k8s_cluster import ACCOUNT, BUSYBOX, Document, Namespace, PodTorc, by_pods, eventually
+from k8s_cluster import ACCOUNT, BUSYBOX, ApiAnswer, Document, Namespace, PodTorc, by_pods, eventually
 from run_results import EndedJob, ended_jobs, listed
 
 pytestmark = pytest.mark.e2e
@@ -28,8 +28,8 @@ def nowhere(*options: str | int) -> list[str | int]:
 
 def job_pods(namespace: Namespace) -> dict[str, Document]:
     """Return the pods by the names of their jobs."""
-    pods = namespace.pods().values()
-    return {pod["metadata"]["annotations"]["torc-framework/job-name"]: pod for pod in pods}
+    noted = [(pod["metadata"].get("annotations", {}), pod) for pod in namespace.pods().values()]
+    return {notes["torc-framework/job-name"]: pod for notes, pod in noted if notes}
 
 
 def test_the_rights_are_checked(api_torc: PodTorc) -> None:
@@ -99,6 +99,35 @@ def test_what_a_killed_run_left_is_for_the_next(api_torc: PodTorc) -> None:
     following.send_signal(signal.SIGINT)
     following.communicate(timeout=120)
     eventually(lambda: api_torc.namespace.left() == {}, api_torc.namespace.left)
+
+
+def test_a_late_request_of_a_killed_run_is_refused(api_torc: PodTorc) -> None:
+    """The next runner takes the names of the pods that it does not find, before it begins their jobs again."""
+    namespace = api_torc.namespace
+    write_spec(api_torc, "a", "b")
+    running = api_torc.start("run", "w.yaml", *nowhere())
+    eventually(lambda: len(job_pods(namespace)) == 2)
+    running.kill()
+    running.communicate()
+    late = job_pods(namespace)["b"]
+    name = late["metadata"]["name"]
+    namespace.patch("pods", name, {"metadata": {"finalizers": None}})
+    namespace.delete("pods", name, 0)  # as if its request were still on its way
+    following = api_torc.start("run", 1, *nowhere())
+    metadata = {each: late["metadata"][each] for each in ("name", "labels", "annotations")}
+    eventually(
+        lambda: "torc-fence" in namespace.pods().get(name, late)["metadata"]["labels"],
+        "the name is taken",
+        patience_s=30,
+    )
+    with pytest.raises(ApiAnswer, match="AlreadyExists"):
+        namespace.create("pods", {"metadata": metadata, "spec": NOWHERE["spec"] | late["spec"]})
+    eventually(lambda: job_pods(namespace).get("b"), "its job is begun again")
+    again = job_pods(namespace)["b"]["metadata"]
+    assert again["labels"]["torc-scope"] != late["metadata"]["labels"]["torc-scope"]
+    following.send_signal(signal.SIGINT)
+    following.communicate(timeout=120)
+    eventually(lambda: namespace.left() == {}, namespace.left)
 
 
 def test_pods_hold_no_secrets(api_torc: PodTorc) -> None:

@@ -159,6 +159,26 @@ def test_an_api_server_that_is_away(quiet_torc: PodTorc) -> None:
     check_sweep(quiet_torc, 40)
 
 
+def test_an_api_server_that_is_away_when_the_next_run_begins(quiet_torc: PodTorc) -> None:
+    """That run takes nothing over and says why; the one after it adopts the pods, and each job has run once."""
+    quiet_torc.write("w.yaml", sweep(6, "sleep 5"))
+    options = shared(quiet_torc)
+    first = quiet_torc.start("run", "w.yaml", *options)
+    eventually(lambda: len(marks(quiet_torc)) >= 2, "jobs begin")
+    first.kill()
+    first.communicate()
+    script("stop", "kube-apiserver")
+    try:
+        refused = quiet_torc.run("run", 1, *options)
+        assert refused.returncode != 0
+        assert "cluster" in refused.stderr, refused.stdout + refused.stderr
+        assert "Traceback" not in refused.stderr
+    finally:
+        script("start", "kube-apiserver")
+    quiet_torc("run", 1, *options, code=1)
+    check_sweep(quiet_torc, 6)
+
+
 @contextmanager
 def second_node() -> Iterator[str]:
     """Have a second node; yield its name."""

@@ -1,6 +1,7 @@
 """Adoption of the pods of a dead runner, and proof that what has no pod was never begun."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from torc_k8s.executor.group_adoption import adopt_group, is_group
 from torc_k8s.executor.leftovers import is_kept
 from torc_k8s.executor.member_pod import LogPaths
 from torc_k8s.executor.names import FENCE
-from torc_k8s.executor.runner_pods import RunnerPods
+from torc_k8s.executor.runner_pods import SETTLE_S, RunnerPods
 from torc_k8s.pods.names import (
     ATTEMPT,
     JOB,
@@ -28,8 +29,6 @@ from torc_k8s.pods.names import (
     selector,
 )
 
-SETTLE_S: Final = 3.0
-"""A request of a dead process reaches the cluster within this time, where its name cannot be taken instead."""
 AT_ONCE: Final = 16
 
 
@@ -132,6 +131,8 @@ class _PodSearch:
                     self._is_refused = True
                     return
                 self._note(await services.settle(lambda: services.cluster.get("pods", name)))
+            else:
+                self._pods.fenced_at = time.monotonic()
 
 
 async def _take_name(pods: RunnerPods, key: AttemptKey, name: str) -> None:

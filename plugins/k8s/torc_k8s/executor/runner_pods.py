@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -22,6 +23,8 @@ TICK_S: Final = 1.0
 """How often the limits of time are looked at."""
 REMOVAL_S: Final = 30.0
 """At the end the pods of ended attempts may take so long to be removed one by one."""
+SETTLE_S: Final = 3.0
+"""A request of a dead process reaches the cluster within this time; so long names stay taken."""
 LAST_PATIENCE_S: Final = 10.0
 """At the end a request is repeated for so long while the cluster does not answer."""
 SLOW_TICK: Final = 1000
@@ -57,6 +60,8 @@ class RunnerPods:
         self._is_followed = False
         self.trouble: str | None = None
         self.trouble_since = 0.0
+        self.fenced_at = -math.inf
+        """When a name was taken last so that a late request for it is refused, by the monotonic clock."""
 
     # --- attempts --------------------------------------------------------------------------------
 
@@ -163,6 +168,7 @@ class RunnerPods:
             await asyncio.sleep(0.02)
         services = self.services
         await services.close()
+        await asyncio.sleep(self.fenced_at + SETTLE_S - time.monotonic())
         try:
             await remove_scope(services.cluster, services.scope, patience_s=LAST_PATIENCE_S)
         except ClusterError as error:
