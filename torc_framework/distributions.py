@@ -90,6 +90,14 @@ DISTRIBUTIONS: Final = (
 )
 """All distributions of the project, besides the framework itself."""
 
+OTHER_NAMES: Final[Mapping[tuple[str, str], str]] = {
+    ("executor", "kubernetes"): "k8s",
+    ("executor", "kube"): "k8s",
+    ("command", "kubernetes"): "k8s",
+    ("command", "kube"): "k8s",
+}
+"""What a name of a kind probably means that resembles the right one too little for a comparison of spellings."""
+
 
 def distribution_of(kind: str, name: str) -> Distribution | None:
     """Return the distribution that offers a name of this kind; None if none does."""
@@ -97,6 +105,8 @@ def distribution_of(kind: str, name: str) -> Distribution | None:
 
 
 def how_to_get(kind: str, name: str) -> str:
-    """Return how a user gets what has this name; empty if no distribution of the project offers it."""
-    found = distribution_of(kind, name)
-    return found.how_to_get if found else ""
+    """Return how a user gets what has this name, or the right name; empty if no distribution offers it."""
+    if found := distribution_of(kind, name):
+        return found.how_to_get
+    meant = OTHER_NAMES.get((kind, name.lower()))
+    return f"did you mean {meant!r}?" if meant else ""

@@ -11,6 +11,7 @@ from torc_framework.errors import ApiError
 from torc_framework.forensics.failure_causes import failed_upstream_jobs, upstream_of
 from torc_framework.forensics.line_ranking import RankedLine, lines_to_show
 from torc_framework.forensics.log_excerpts import Excerpt, LogExcerptReader
+from torc_framework.forensics.log_tails import NEVER_BEGAN, NO_OUTPUT
 from torc_framework.forensics.past_attempts import COMPLETED, PastAttempt, is_lost_work, past_attempts
 from torc_framework.forensics.verdicts import evidence_of, verdict_of
 from torc_framework.models.exits import ExitClass, ExitVerdict
@@ -151,12 +152,16 @@ def explain_job(
     nodes = {node.id or 0: node for node in client.find(ComputeNodeRecord, workflow_id=workflow_id)}
     reader = LogExcerptReader(plugins.log_patterns(), nodes, output_dir)
     excerpts = [reader.read_log(path) for path in reader.paths(failed)]
+    evidence = evidence_of(observation, verdict)
+    if failed.exit_class in NEVER_BEGAN and not any(each.path.exists() for each in excerpts):
+        excerpts = []
+        evidence.append({"kind": "observed", "field": "output", "value": None, "text": NO_OUTPUT})
     return JobReport(
         job,
         attempts,
         verdict,
         failed,
-        tuple(evidence_of(observation, verdict)),
+        tuple(evidence),
         _decisive_line(excerpts),
         tuple(_lines(excerpts)),
         tuple((each.path, each.trouble) for each in excerpts if each.trouble is not None),

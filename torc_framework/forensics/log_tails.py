@@ -8,12 +8,16 @@ from typing import Final
 from attrs import frozen
 
 from torc_framework.forensics.log_excerpts import read_last_lines, visible_text
+from torc_framework.models.exits import ExitClass
 from torc_framework.text.terminal import one_line
 
 SHOWN_LINES: Final = 5
 """Most lines of a log that are shown."""
 LINE_LENGTH: Final = 200
 """Most characters of each of them."""
+NEVER_BEGAN: Final = frozenset({ExitClass.LAUNCH_FAILURE.value, ExitClass.IMAGE_PULL.value})
+"""Classes of endings of jobs whose command never began; such an attempt may have no logs."""
+NO_OUTPUT: Final = "there is no output, because the job never began"
 _READ_LINES: Final = 60
 """Lines at the end of a log among which those with text are searched."""
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
@@ -28,11 +32,13 @@ class LogTail:
         lines: Its last lines with text, at most `SHOWN_LINES`, each at most `LINE_LENGTH` characters, without colours
             and overwritten text, with control characters escaped.
         trouble: Why the log could not be read; None if it was read.
+        is_expected: The log exists if its job began. Without it, and without the log, `trouble` is `NO_OUTPUT`.
     """
 
     path: Path
     lines: tuple[str, ...] = ()
     trouble: str | None = None
+    is_expected: bool = True
 
     @property
     def last(self) -> str | None:
@@ -40,18 +46,21 @@ class LogTail:
         return self.lines[-1] if self.lines else None
 
 
-def read_tail_of_log(path: Path, *, hostname: str | None = None) -> LogTail:
+def read_tail_of_log(path: Path, *, hostname: str | None = None, exit_class: str | None = None) -> LogTail:
     """Return the last lines of a log.
 
     Args:
         path: The log.
         hostname: The machine of the runner that wrote it, if it is known. A log that this machine does not have is
             then said to be there.
+        exit_class: Class of the attempt's ending.
     """
     try:
         raw, _ = read_last_lines(path, _READ_LINES)
     except OSError as error:
         if isinstance(error, FileNotFoundError):
+            if exit_class in NEVER_BEGAN:
+                return LogTail(path, trouble=NO_OUTPUT, is_expected=False)
             elsewhere = hostname is not None and hostname != os.uname().nodename
             return LogTail(path, trouble=f"it is on {hostname}" if elsewhere else "the file does not exist")
         return LogTail(path, trouble=error.strerror or str(error))

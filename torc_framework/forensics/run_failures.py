@@ -191,7 +191,8 @@ class FailureReader:
         node = self._node(result.compute_node_id)
         nodes = {} if node is None else {result.compute_node_id: node}
         path, _ = LogExcerptReader([], nodes).paths(result)
-        return read_tail_of_log(short_path(path), hostname=None if node is None else machine_of(node))
+        hostname = None if node is None else machine_of(node)
+        return read_tail_of_log(short_path(path), hostname=hostname, exit_class=result.exit_class)
 
     def _read_node(self, node_id: int) -> ComputeNodeRecord | None:
         try:

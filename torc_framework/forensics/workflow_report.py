@@ -12,6 +12,7 @@ from torc_framework.forensics.failure_causes import CANCELED, FAILED, downstream
 from torc_framework.forensics.job_report import LocatedLine
 from torc_framework.forensics.line_ranking import lines_to_show, normalized_line
 from torc_framework.forensics.log_excerpts import Excerpt, LogExcerptReader
+from torc_framework.forensics.log_tails import NEVER_BEGAN
 from torc_framework.forensics.past_attempts import DEFAULT_NAME, cpu_hours, is_lost_work
 from torc_framework.forensics.verdicts import verdict_of
 from torc_framework.models.exits import ExitClass
@@ -115,6 +116,7 @@ class WorkflowReport:
         lost_cpu_hours: CPU-hours of all attempts, in all runs, whose work was lost.
         retried_cpu_hours: The part of these in jobs that are not failed now.
         logs_read: Number of failed jobs with a log that could be read.
+        never_began: Number of failed jobs that have no log because they never began.
         interrupted_jobs: Number of jobs that ended only because their runner had to end.
         next: The next step of the workflow, its causes having been shown; None if nothing is left to do.
     """
@@ -126,6 +128,7 @@ class WorkflowReport:
     lost_cpu_hours: float
     retried_cpu_hours: float
     logs_read: int
+    never_began: int
     interrupted_jobs: int = 0
     next: NextStep | None = None
 
@@ -151,6 +154,7 @@ class WorkflowReport:
             "canceled_jobs": self.canceled_jobs,
             "canceled_otherwise": self.canceled_otherwise,
             "failed_jobs_with_logs": self.logs_read,
+            "failed_jobs_that_never_began": self.never_began,
             "interrupted_jobs": self.interrupted_jobs,
             "next": self.next and self.next.as_dict(),
             "next_command": self.next and self.next.command,
@@ -210,6 +214,7 @@ def explain_workflow(
         sum(hours.values()),
         max(0.0, sum(hours.values()) - sum(group.lost_cpu_hours for group in groups)),
         grouping.logs_read,
+        grouping.never_began,
         interrupted,
         next_step(client, workflow_id, plugins.executors, causes_shown=True),
     )
@@ -253,7 +258,7 @@ class _FailureGrouping:
         self._executor = executor
         self._examples: dict[FailureSignature, Excerpt] = {}
         self.groups: dict[FailureSignature, FailureGroup] = {}
-        self.logs_read = 0
+        self.logs_read = self.never_began = 0
 
     def add(self, job: JobRecord, result: ResultRecord | None, hours: float) -> None:
         """Add a failed job to its group; a job whose result was deleted is grouped by its status."""
@@ -268,6 +273,7 @@ class _FailureGrouping:
         signature = FailureSignature(verdict.exit_class, result.return_code, sign, self._request(job))
         self._group(signature, verdict.reason, job, verdict.confidence, hours)
         self.logs_read += excerpt.trouble is None
+        self.never_began += excerpt.trouble is not None and result.exit_class in NEVER_BEGAN
         if best is not None:
             self._examples.setdefault(signature, excerpt)
 

@@ -21,7 +21,7 @@ import pluggy
 from attrs import evolve, frozen
 
 from torc_framework import hookspecs
-from torc_framework.distributions import distribution_of
+from torc_framework.distributions import distribution_of, how_to_get
 from torc_framework.errors import PluginError, UnknownNameError, suggestion
 from torc_framework.executors import Allocator, Executor
 from torc_framework.models.action_types import ActionType
@@ -275,7 +275,7 @@ class PluginManager:
         return f"executor {name!r}"
 
     def how_to_get(self, kind: str, name: str) -> str:
-        """Return how a user gets what another distribution offers; empty if none does.
+        """Return how a user gets what another distribution offers, or the right name; empty if none offers it.
 
         Args:
             kind: As in `torc_framework.distributions.Distribution.offers`.
@@ -283,7 +283,7 @@ class PluginManager:
         """
         found = distribution_of(kind, name)
         if found is None:
-            return ""
+            return how_to_get(kind, name)
         for info in self.infos():
             if info.distribution == found.name and not info.enabled:
                 switch = "--disable-plugin or TORC_DISABLE_PLUGINS"

@@ -4,7 +4,7 @@ from typing import Any
 
 from attrs import define, field
 
-from torc_framework.distributions import distribution_of
+from torc_framework.distributions import distribution_of, how_to_get
 from torc_framework.errors import suggestion
 from torc_framework.job_options import JobOptionsError, container_refusal, structure_job_options
 from torc_framework.models.executor_options import ExecutorOptions, options_problem, options_text
@@ -79,7 +79,7 @@ class JobOptionsBinder:
         for name in options:
             if name in known or distribution_of("executor", name) is not None:
                 continue
-            hint = suggestion(name, sorted(known)).removeprefix("; ")
+            hint = how_to_get("executor", name) or suggestion(name, sorted(known)).removeprefix("; ")
             if self.options.executors is not None:
                 finding = SpecFinding(f"unknown executor {name!r}", hint=hint, path=(*path, name), at_key=True)
                 self.problems.add(finding, f"executor {name}")

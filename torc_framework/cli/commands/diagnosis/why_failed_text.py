@@ -79,7 +79,7 @@ def print_workflow(report: "WorkflowReport") -> None:
         retried = report.retried_cpu_hours
         more = f", {core_time_text(retried * 3600)} of it in jobs that are not failed now"
         _print([lost + (more if retried >= LEAST_CPU_HOURS else "")])
-    if report.failed_jobs and not report.logs_read:
+    if report.failed_jobs > report.never_began and not report.logs_read:
         _print(["None of their logs can be read from here; name their folder with --output-dir"])
     for number, group in enumerate(report.groups[:MAX_GROUPS], 1):
         _print(["", *_group(number, group)])

@@ -26,12 +26,14 @@ class AttemptState:
     Attributes:
         status: The status in which it ended, or the job's present one.
         compute_node_id: The runner that held it; None if it is not known.
+        exit_class: Class of its ending; None while it has not ended.
     """
 
     run_id: int
     attempt_id: int
     status: str = field(order=False, eq=False)
     compute_node_id: int | None = field(default=None, order=False, eq=False)
+    exit_class: str | None = field(default=None, order=False, eq=False)
 
     @property
     def is_live(self) -> bool:
@@ -122,7 +124,8 @@ class AttemptFinder:
         """Yield the attempts that have ended, then the one that a runner holds."""
         job, client = self.job, self._client
         for result in client.iterate(ResultRecord, workflow_id=job.workflow_id, job_id=job.id, all_runs=True):
-            yield AttemptState(result.run_id, result.attempt_id, str(result.status), result.compute_node_id)
+            status, node_id = str(result.status), result.compute_node_id
+            yield AttemptState(result.run_id, result.attempt_id, status, node_id, result.exit_class)
         if job.status in LIVE_LABELS:
             run_id = client.workflow_status(job.workflow_id).run_id
             yield AttemptState(run_id, job.attempt_id, str(job.status), self._holder())

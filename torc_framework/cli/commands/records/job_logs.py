@@ -11,6 +11,7 @@ from torc_framework.cli.commands.records.attempt_location import AttemptFinder, 
 from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import OperatorError, UserError
+from torc_framework.forensics.log_tails import NEVER_BEGAN, NO_OUTPUT
 from torc_framework.models.records import JobRecord
 from torc_framework.models.statuses import UNFINISHED, JobStatus
 
@@ -111,6 +112,8 @@ def _report_missing(finder: AttemptFinder, located: LocatedAttempt, readers: "di
     if located.is_here and located.state.is_live:
         typer.echo(f"{name} is {located.state.status} and has written nothing yet", err=True)
         return
+    if located.is_here and located.state.exit_class in NEVER_BEGAN and len(missing) == len(readers):
+        raise OperatorError(f"{name}: {NO_OUTPUT}; 'torc why-failed --job {finder.job.id}' shows why")
     where = f"the logs of {name} do not exist: {paths}"
     if not located.is_here:
         where = f"the logs of {name} are on {located.hostname}: {paths}"

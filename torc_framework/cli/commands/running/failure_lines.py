@@ -32,7 +32,9 @@ def clause_line(example: FailureExample, more: str = "", *, glyph: str = "", str
 def failure_lines(example: FailureExample, *, stream: Any = None) -> Iterator[str]:
     """Yield the lines on one job: how it failed, the end of its standard error, and its log."""
     yield clause_line(example, stream=stream)
-    if example.tail is not None:
+    if example.tail is not None and not example.tail.is_expected:
+        yield painted(f"  {example.tail.trouble}", "dim", stream)
+    elif example.tail is not None:
         yield from (f"    {line}" for line in example.tail.lines)
         yield painted(f"  log: {one_line(example.tail.path)}{_remark(example.tail)}", "dim", stream)
 

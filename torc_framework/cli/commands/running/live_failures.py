@@ -67,5 +67,5 @@ def _example(notice: FailureNotice, *, read: bool = True) -> FailureExample:
         report.reason,
         report.return_code,
         report.exec_time_s,
-        read_tail_of_log(short_path(Path(notice.stderr_path))) if read else None,
+        read_tail_of_log(short_path(Path(notice.stderr_path)), exit_class=report.exit_class) if read else None,
     )
