@@ -80,5 +80,5 @@ class TestScheduleNodes(ActionTypeContract):
         {"scheduler_id": 1, "scheduler_type": "slurm"},
         {"scheduler_id": 1, "scheduler_type": "slurm", "num_allocations": 3, "max_parallel_jobs": 2},
     )
-    wrong_configs = ({"scheduler_type": "slurm"}, {"scheduler_id": 1, "scheduler_type": "slurm", "num_allocations": 0})
+    wrong_configs = ({"scheduler_id": 1}, {"scheduler_id": 1, "scheduler_type": "slurm", "num_allocations": 0})
     failing_configs = ({"scheduler_id": 1, "scheduler_type": "slurm"},)

@@ -119,7 +119,7 @@ def test_jobs_take_changes_of_them(user: BoxUser) -> None:
 
 def test_a_container_under_an_executor_that_runs_none(user: BoxUser) -> None:
     """The spec check says it if the job names the executor; else the job fails at once, and explain says why."""
-    refusal = "job 'x' names a container, and executor 'local' runs none; use --executor boxes, or executor: boxes in"
+    refusal = "job 'x' names a container, and executor 'local' runs none; use --executor boxes or k8s, "
     (user.work / "w.yaml").write_text("name: w\njobs:\n- {name: x, command: 'true', container: i, executor: local}\n")
     assert refusal in user.done("run", "w.yaml", code=2)
     (user.work / "w.yaml").write_text("name: w\njobs:\n- {name: x, command: 'true', container: i}\n")

@@ -168,7 +168,7 @@ def test_missing_input_files_are_named_before_anything_is_created(torc: Any, wor
 @pytest.mark.parametrize(
     ("arguments", "env", "message"),
     [
-        (["--executor", "nope"], {}, "unknown executor 'nope'; known: local"),
+        (["--executor", "nope"], {}, "unknown executor 'nope'; known: k8s, local, "),
         (["-o", "/proc/x/y"], {}, "cannot make the output directory /proc/x/y: "),
         ([], {"TORC_CLIENT__RUN__NUM_CPUS": "many"}, "environment variable TORC_CLIENT__RUN__NUM_CPUS: "),
         ([], {"TORC_CLIENT__FORMAT": "xml"}, "environment variable TORC_CLIENT__FORMAT: client.format is "),

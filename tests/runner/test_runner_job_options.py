@@ -66,8 +66,8 @@ def test_the_executor_alone_looks_for_output_files(boxes: Bench) -> None:
 CANNOT_RUN: dict[str, tuple[dict[str, Any], str]] = {
     "a container under an executor that runs none": (
         {"container": "i:1", "executor": "local"},
-        "job 'x' names a container, and executor 'local' runs none; use --executor boxes, or executor: boxes in the "
-        "job",
+        "job 'x' names a container, and executor 'local' runs none; use --executor boxes or k8s, or executor: boxes "
+        "or k8s in the job",
     ),
     "a key that does not exist": (
         {"executor_options": {"boxes": {"cpu": 1}}},

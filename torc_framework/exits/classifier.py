@@ -324,7 +324,7 @@ def exit_return_code(
 ) -> int:
     """Return the return code of an ending.
 
-    If the scheduler or the kernel decided its class, the class determines the code. Only a clean end has the code 0.
+    If the scheduler or the kernel decided its class, the class determines the code, which is 0 for clean ends only.
 
     Args:
         seen: The observation.
@@ -339,9 +339,10 @@ def exit_return_code(
         ExitClass.TIMEOUT: timeout_exit_code,
         ExitClass.CANCELED: CANCELED_RETURN_CODE,
     }
-    if _OUTSIDE_EVIDENCE.intersection(verdict.evidence) and verdict.exit_class in by_class:
+    is_decided_outside = not _OUTSIDE_EVIDENCE.isdisjoint(verdict.evidence)
+    if is_decided_outside and verdict.exit_class in by_class:
         return by_class[verdict.exit_class]
-    number = render_return_code(seen) or int(verdict.exit_class not in _CLEAN)
+    number = render_return_code(seen) or int(is_decided_outside and verdict.exit_class not in _CLEAN)
     limits = {StopReason.MEMORY_LIMIT: OOM_RETURN_CODE, **dict.fromkeys(_STOPPED_BY_SYSTEM, TIMEOUT_RETURN_CODE)}
     if seen.stop_reason in limits and number == limits[seen.stop_reason] and number != seen.exit_code:
         return oom_exit_code if seen.stop_reason is StopReason.MEMORY_LIMIT else timeout_exit_code

@@ -35,7 +35,7 @@ def clean(
     kept: Annotated[bool, typer.Option("--kept", help="Also remove pods that keep_pods keeps.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
 ) -> None:
-    """Remove the pods, Secrets and ConfigMaps that runners of a workflow have left in the cluster.
+    """Remove what runners of a workflow have left in the cluster: pods, Secrets and ConfigMaps.
 
     What belongs to a runner that works, or whose jobs the next run continues, stays; so does what belongs to a workflow
     of the same number on another server.
