@@ -13,7 +13,7 @@ from torc_framework.builtin.profiles import KESTREL
 from torc_framework.config.sections import HpcSection, ProfileOverride
 from torc_framework.errors import UnknownNameError, UserError
 from torc_framework.executors import Allocator, Capabilities
-from torc_framework.hpc.cluster_profile import current_cluster_profile
+from torc_framework.hpc.cluster_profile import current_cluster_profile, query_cluster_profile
 from torc_framework.hpc.partition_matching import best_partition
 from torc_framework.hpc.profiles import detect_profile, detection_reason, hostname_pattern, known_profiles
 from torc_framework.models.hpc_profiles import HpcProfile, Partition
@@ -132,6 +132,40 @@ def test_the_profile_is_the_named_one_or_the_detected_one_or_the_executors(
         found(Plugins(emptied))
     monkeypatch.setenv("NREL_CLUSTER", "kestrel")
     assert found(able) == "kestrel"
+
+
+class Elsewhere(Surveyor):
+    """Describes another kind of cluster, for which this machine is not set up."""
+
+    name = "elsewhere"
+
+    def has_cluster(self) -> bool:
+        return False
+
+
+class ElsewhereToo(Elsewhere):
+    """As `Elsewhere`."""
+
+    name = "elsewhere_too"
+
+
+def test_of_several_executors_the_one_whose_cluster_is_here_describes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A single one is asked in any case, so that its own message says what is missing."""
+    for each in (Surveyor, Elsewhere, ElsewhereToo):
+        monkeypatch.setattr(each, "__abstractmethods__", frozenset())
+
+    here: Any = Surveyor  # abstract classes for mypy, as above
+    elsewhere: Any = Elsewhere
+    elsewhere_too: Any = ElsewhereToo
+
+    def described(*executors: type[Allocator]) -> str:
+        return query_cluster_profile(Plugins(*executors), {}).name  # type: ignore[arg-type]  # a stand-in for the manager
+
+    assert described(here, elsewhere) == "asked"
+    assert described(elsewhere) == "asked"
+    nowhere = r"this machine is set up for no cluster; .*: --executor elsewhere, --executor elsewhere_too"
+    with pytest.raises(UserError, match=nowhere):
+        described(elsewhere, elsewhere_too)
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,6 @@ def test_what_no_partition_has_is_refused_here_before_slurm_does(cluster: Cluste
 
 def test_a_machine_without_slurm_is_told_so(cluster: Cluster) -> None:
     """Its programs are not found."""
-    done = cluster.torc("hpc", "generate", env={"PATH": str(cluster.bin)})
+    done = cluster.torc("hpc", "generate", "--executor", "slurm", env={"PATH": str(cluster.bin)})
     assert (done.returncode, done.stdout) == (1, "")
     assert "there is no program 'scontrol' here" in done.stderr

@@ -187,6 +187,14 @@ class Allocator(Executor):
         """
         return None
 
+    def has_cluster(self) -> bool:
+        """Return whether this machine is set up for a cluster of this kind.
+
+        A command that asks some cluster for its description, and is told no executor, takes the one that returns True.
+        Look at programs, files and variables of the environment; do not ask the cluster. The default returns True.
+        """
+        return True
+
     def runner_start(self) -> RunnerStart | None:
         """Return how runners are started on the nodes, where that is not as on this machine.
 

@@ -54,13 +54,13 @@ def query_cluster_profile(
     Args:
         plugins: Offer executors.
         options: Values of options by executor and name.
-        executor: Name of the executor; may be left out if only one can describe its cluster.
+        executor: Name of the executor; may be left out if this machine is set up for one cluster only.
 
     Raises:
-        UserError: the executor is unknown or cannot describe its cluster; or several can and none is named.
+        UserError: the executor is unknown or cannot describe its cluster; or none is named, and it is not clear which.
         AllocationError: the cluster does not answer, or has no partitions.
     """
-    chosen = _describing_executor(plugins, executor)
+    chosen = _describing_executor(plugins, options, executor)
     profile = _allocator(chosen, options).cluster_profile()
     if not profile.partitions:
         raise AllocationError(
@@ -94,7 +94,9 @@ def _allocator(chosen: type[Allocator], options: Mapping[str, Mapping[str, Any]]
     return chosen(chosen.Options(**options.get(chosen.name, {})), context)
 
 
-def _describing_executor(plugins: "PluginManager", name: str | None) -> type[Allocator]:
+def _describing_executor(
+    plugins: "PluginManager", options: Mapping[str, Mapping[str, Any]], name: str | None
+) -> type[Allocator]:
     able = {
         offered.name: offered
         for offered in plugins.executors().values()
@@ -105,10 +107,15 @@ def _describing_executor(plugins: "PluginManager", name: str | None) -> type[All
         if name not in able:
             raise UserError(f"executor {name!r} cannot describe a cluster{_choices_text(able)}")
         return able[name]
-    if len(able) != 1:
-        problem = "several executors can describe a cluster" if able else "no installed executor can describe a cluster"
-        raise UserError(f"{problem}{_choices_text(able)}")
-    return next(iter(able.values()))
+    if not able:
+        raise UserError(f"no installed executor can describe a cluster{_choices_text(able)}")
+    if len(able) == 1:
+        return next(iter(able.values()))
+    here = {each: offered for each, offered in able.items() if _allocator(offered, options).has_cluster()}
+    if len(here) != 1:
+        problem = "several executors can describe a cluster" if here else "this machine is set up for no cluster"
+        raise UserError(f"{problem}{_choices_text(here or able)}")
+    return next(iter(here.values()))
 
 
 def _choices_text(able: Mapping[str, object]) -> str:

@@ -14,7 +14,7 @@ import pytest
 from scripted_api import ApiRequest, ScriptedApi, run, write_kubeconfig
 from torc_k8s.cluster import Cluster, ClusterAddress, ClusterUnreachable, exec_credentials, login, transport
 from torc_k8s.cluster.kubeconfig import kubeconfig_files, select_context
-from torc_k8s.cluster.login import find_access, log_in
+from torc_k8s.cluster.login import find_access, is_configured, log_in
 
 from torc_framework.api import ConfigError
 
@@ -58,6 +58,22 @@ def test_the_home_folder_and_an_option_name_the_file(tmp_path: Path) -> None:
     other = write_kubeconfig(tmp_path / "other", "https://other:1")
     assert kubeconfig_files(ClusterAddress()) == [folder / "config"]
     assert kubeconfig_files(ClusterAddress(kubeconfig=str(other))) == [other]
+
+
+def test_a_kubeconfig_or_the_account_of_a_pod_is_a_configured_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A named file counts also if it does not exist: the message on that helps more than silence."""
+    assert not is_configured(ClusterAddress())
+    assert is_configured(ClusterAddress(kubeconfig=str(tmp_path / "nosuch")))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "192.0.2.1")
+    monkeypatch.setattr(login, "ACCOUNT_FOLDER", tmp_path)
+    assert not is_configured(ClusterAddress())
+    (tmp_path / "token").write_text("t")
+    assert is_configured(ClusterAddress())
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
+    monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "config", "https://one:1")))
+    assert is_configured(ClusterAddress())
 
 
 def test_the_namespace_of_the_option_is_stronger_than_that_of_the_context(tmp_path: Path) -> None:

@@ -83,6 +83,12 @@ class AllocatorContract(ContractSuite):
         require(is_command, "submission_advice is None or a torc command with the workflow's id", said)
         require(not batch.commands, "submission_advice submits nothing", batch.commands)
 
+    def test_it_says_whether_a_cluster_is_here(self, allocator: Allocator, batch: FakeBatchSystem) -> None:
+        """The answer is True or False, without a submission."""
+        said = allocator.has_cluster()
+        require(isinstance(said, bool), "has_cluster is True or False", said)
+        require(not batch.commands, "has_cluster submits nothing", batch.commands)
+
     def test_each_accepted_allocation_is_told(self, allocator: Allocator, batch: FakeBatchSystem) -> None:
         """It returns every accepted allocation, with the id that the batch system gave."""
         found = allocator.allocate(self.request(3))

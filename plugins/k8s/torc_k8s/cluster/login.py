@@ -110,6 +110,15 @@ class Login:
 _FILES: Final = ("certificate-authority", "client-certificate", "client-key")
 
 
+def is_configured(address: ClusterAddress) -> bool:
+    """Return whether a kubeconfig is named or exists, or this process runs in a pod with an account."""
+    return bool(address.kubeconfig or kubeconfig_files(address)) or _is_in_pod()
+
+
+def _is_in_pod() -> bool:
+    return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and (ACCOUNT_FOLDER / "token").exists()
+
+
 async def find_access(address: ClusterAddress) -> Access:
     """Return the access that an address names; programs that give credentials are run.
 
@@ -123,12 +132,12 @@ async def find_access(address: ClusterAddress) -> Access:
         return await _of_context(selected, address.namespace or selected.namespace or "default")
     if address.context:
         raise ConfigError(f"no kubeconfig has the context {address.context!r}: none of {_searched()} exists")
-    host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
-    if not host or not (ACCOUNT_FOLDER / "token").exists():
+    if not _is_in_pod():
         raise ConfigError(
             f"no cluster is configured: {_searched()} does not exist, and this process does not run in a pod with an "
             "account; set KUBECONFIG or the option --kubeconfig"
         )
+    host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     namespace = address.namespace or _text(ACCOUNT_FOLDER / "namespace", "namespace of the account")
     return Access(
         {

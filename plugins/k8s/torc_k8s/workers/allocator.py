@@ -22,6 +22,7 @@ from torc_framework.api import (
     RunnerStart,
 )
 from torc_k8s.cluster import Cluster, ClusterAddress, ClusterError, ClusterUnreachable, loop_thread
+from torc_k8s.cluster.login import is_configured
 from torc_k8s.pods.facts import PodEvent, PodFacts
 from torc_k8s.pods.options import K8sOptions
 from torc_k8s.pods.template import load_template
@@ -49,6 +50,10 @@ class WorkerAllocator(Allocator):
     """Starts worker pods. The id of an allocation is the name of its pod."""
 
     options: K8sOptions
+
+    @property
+    def _workers_address(self) -> ClusterAddress:
+        return ClusterAddress(self.options.kubeconfig, self.options.context, self.options.namespace)
 
     @cached_property
     def _view(self) -> _WorkerView:
@@ -173,6 +178,10 @@ class WorkerAllocator(Allocator):
 
         self._ask(remove)
 
+    def has_cluster(self) -> bool:
+        """Return whether a kubeconfig is named or exists, or this process runs in a pod with an account."""
+        return is_configured(self._workers_address)
+
     def cluster_profile(self) -> HpcProfile:
         """Return the profile of the namespace: the largest pods that nodes, LimitRanges and quotas admit."""
         from torc_k8s.survey.cluster_survey import query_survey
@@ -193,10 +202,9 @@ class WorkerAllocator(Allocator):
             AllocationUnknownError: it did not answer in the middle of a request.
             AllocationError: it did not answer, or refused.
         """
-        address = ClusterAddress(self.options.kubeconfig, self.options.context, self.options.namespace)
 
         async def ask() -> T:
-            cluster = await Cluster.open(address, patience_s=PATIENCE_S)
+            cluster = await Cluster.open(self._workers_address, patience_s=PATIENCE_S)
             try:
                 return await question(cluster)
             finally:

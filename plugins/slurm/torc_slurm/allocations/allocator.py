@@ -1,6 +1,7 @@
 """The allocator of executor ``slurm``, which uses ``sbatch``, ``squeue``, ``sacct`` and ``scancel``."""
 
 import re
+import shutil
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Final
@@ -167,6 +168,10 @@ class SbatchAllocator(Allocator):
     def submission_advice(cls, workflow_id: int) -> str | None:
         """Return the command that requests nodes for the remaining jobs, if this machine is a login node."""
         return f"torc slurm regenerate {workflow_id} --submit" if is_login_node() else None
+
+    def has_cluster(self) -> bool:
+        """Return whether the programs of Slurm are here."""
+        return shutil.which("scontrol") is not None
 
     def nodes_are_here(self) -> bool:
         """Return whether all nodes have this machine's own address, as in a test cluster on one machine."""
