@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
-from attrs import frozen
+from attrs import fields, frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.executors import DEFAULT_EXECUTOR, Allocator, Executor, Launcher
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.progress import WorkflowProgress
 from torc_framework.models.records import (
+    GIVEN_OPTIONS,
     ComputeNodeRecord,
     ResourceRequirementsRecord,
     ScheduledComputeNodeRecord,
@@ -119,9 +120,25 @@ def runs_on_nodes(client: TorcClient, workflow_id: int) -> bool:
 
 def last_executor(client: TorcClient, workflow_id: int) -> str | None:
     """Return the name of the executor of the workflow's last runner; None if it had none."""
+    described = _last_described(client, workflow_id)
+    return None if described is None else str(described.get("type", DEFAULT_EXECUTOR))
+
+
+def _last_described(client: TorcClient, workflow_id: int) -> dict[str, Any] | None:
+    """Return what the last runner said about its executor."""
     records = client.find(ComputeNodeRecord, workflow_id=workflow_id, sort_by="id", reverse_sort=True, limit=1)
     described = records[0].scheduler if records else None
-    return str(described.get("type", DEFAULT_EXECUTOR)) if isinstance(described, dict) else None
+    return described if isinstance(described, dict) else None
+
+
+def options_text(values: Mapping[str, Any]) -> str:
+    """Return values of an executor's options as a command line has them, each with a space before it."""
+    parts = []
+    for name, value in values.items():
+        flag = name.replace("_", "-")
+        is_switch = isinstance(value, bool)
+        parts.append(f" --{'' if value else 'no-'}{flag}" if is_switch else f" --{flag} {shlex.quote(str(value))}")
+    return "".join(parts)
 
 
 def executor_option(
@@ -129,7 +146,8 @@ def executor_option(
 ) -> str:
     """Return ``" --executor NAME"`` for the executor of the workflow's last runner; empty for the default executor.
 
-    The option that names the sites of the last run follows, if the executor has one.
+    The option that names the sites of the last run follows, if the executor has one, and the executor's options that
+    the command line of the last run gave.
 
     Args:
         client: The server.
@@ -137,15 +155,23 @@ def executor_option(
         executors: The installed executors.
         sites: Further sites of the last run, on which no runner began.
     """
-    name = last_executor(client, workflow_id) or DEFAULT_EXECUTOR
+    described = _last_described(client, workflow_id) or {}
+    name = str(described.get("type", DEFAULT_EXECUTOR))
     executor = None if name == DEFAULT_EXECUTOR else executors().get(name)
     if executor is None or not issubclass(executor, Launcher):
         return ""
     option: str | None = executor.sites_option
     began = {site_of(each) for each in sites_of_last_run(client, workflow_id)} if option else set()
     names = ",".join(sorted(began.union(sites))) if began else ""
-    named = f" --{option.replace('_', '-')} {shlex.quote(names)}" if option and names else ""
-    return f" --executor {name}{named}"
+    named = {option: names} if option and names else {}
+    return f" --executor {name}{options_text(named | _given(described, executor, but=option))}"
+
+
+def _given(described: Mapping[str, Any], executor: type[Launcher], *, but: str | None) -> dict[str, Any]:
+    """Return the options that the last run was given, as far as the executor still declares them."""
+    given = described.get(GIVEN_OPTIONS)
+    declared = {each.name for each in fields(executor.Options)} - {but}
+    return {name: value for name, value in given.items() if name in declared} if isinstance(given, dict) else {}
 
 
 _MOST_SITES: Final = 1000

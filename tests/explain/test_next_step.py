@@ -5,7 +5,7 @@ import shlex
 from typing import Any
 
 import pytest
-from attrs import evolve
+from attrs import define, evolve
 from typer import Context
 
 from torc_framework.cli.programs.command_tree import root_command
@@ -21,6 +21,7 @@ from torc_framework.models.records import (
     WorkflowRecord,
 )
 from torc_framework.next_step import continuing_step, next_step, next_step_text
+from torc_framework.plugin_options import option
 
 RUNNER = ComputeNodeRecord(
     workflow_id=1,
@@ -174,6 +175,25 @@ def test_the_sites_of_the_last_run_are_named() -> None:
     found = next_step(began, progress({"ready": 1}), lambda: {"toy": Hosts}, sites=["h1", "h3"])  # type: ignore[arg-type]  # answers the same
     assert found is not None
     assert found.command == "torc run 1 --executor toy --some-hosts '[::1],h1,h3'"
+
+
+def test_the_options_of_the_last_run_are_named() -> None:
+    """Those of its command line that the executor still has; text of other users stays one word."""
+
+    @define
+    class Options:
+        image: str = option("", "Image.")
+        keep: bool = option(False, "Keep.")
+
+    class Pods(Launcher):
+        pass
+
+    Pods.Options = Options
+    given = {"image": "a b;c", "keep": False, "gone": 1}
+    runner = evolve(RUNNER, is_active=False, scheduler={"type": "toy", "given_options": given})
+    found = next_step(Server(runner, SMALL), progress({"ready": 1}), lambda: {"toy": Pods})  # type: ignore[arg-type]  # answers the same
+    assert found is not None
+    assert found.command == "torc run 1 --executor toy --image 'a b;c' --no-keep"
 
 
 def test_an_executor_advises_on_a_login_node() -> None:

@@ -52,7 +52,7 @@ def test_the_rights_are_checked(api_torc: PodTorc) -> None:
 def test_a_refusal_is_one_message(
     api_torc: PodTorc, break_it: Callable[[Namespace], None], words: tuple[str, ...]
 ) -> None:
-    """The command fails at once and says why; no job is touched."""
+    """The command fails at once and says why; nothing is created."""
     write_spec(api_torc, "a")
     break_it(api_torc.namespace)
 
@@ -61,7 +61,22 @@ def test_a_refusal_is_one_message(
         return done.returncode != 0 and all(word.lower() in done.stderr.lower() for word in words)
 
     eventually(refused, lambda: api_torc.run("run", "w.yaml", *nowhere()).stderr, patience_s=20)
+    known = len(api_torc.json("workflows", "list"))
     assert "Traceback" not in api_torc.run("run", "w.yaml", *nowhere()).stderr
+    assert len(api_torc.json("workflows", "list")) == known
+
+
+def test_the_next_command_has_the_options_of_the_run(api_torc: PodTorc) -> None:
+    """Without --image and --namespace it would fail the jobs, or look for them elsewhere."""
+    write_spec(api_torc, "a")
+    options = nowhere("--namespace", api_torc.namespace.name)
+    running = api_torc.start("run", "w.yaml", *options)
+    eventually(lambda: len(job_pods(api_torc.namespace)) == 1)
+    running.send_signal(signal.SIGINT)
+    printed = running.communicate(timeout=60)[0]
+    command = f"torc run 1 {' '.join(map(str, options))}"
+    assert f"Next: {command}\n" in printed
+    assert api_torc.json("explain", 1)["next"]["command"] == command
 
 
 def test_a_pod_without_room_ends_after_a_limit(api_torc: PodTorc) -> None:

@@ -91,6 +91,21 @@ class Launcher(Executor):
         return True
 
     @classmethod
+    def require_access(cls, options: Any) -> None:
+        """Raise if no attempt can be run with these options from where this process is.
+
+        ``torc run`` calls it before it stores the workflow of a spec, so that wrong credentials leave no workflow
+        behind. The default returns.
+
+        Args:
+            options: An instance of `Options`.
+
+        Raises:
+            ConfigError: an option or a file that it names is wrong.
+            LaunchError: what runs the attempts does not answer, or refuses this account.
+        """
+
+    @classmethod
     def sites(cls, options: Any, context: RunnerContext) -> Sequence[str]:
         """Return the names of the machines or groups of machines on which attempts run, each of which gets a runner.
 

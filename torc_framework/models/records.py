@@ -255,6 +255,8 @@ class ComputeNodeRecord:
     scheduler: Any = _field(None, "The executor's own data, as a JSON object.")
 
 
+GIVEN_OPTIONS: Final = "given_options"
+"""Key in `ComputeNodeRecord.scheduler`: the options of the executor that the runner's command line gave, by name."""
 HINDRANCE: Final = "hindrance"
 """Key in `ComputeNodeRecord.scheduler`: ``reason`` for which the runner cannot start attempts now, and ``since``."""
 

@@ -156,7 +156,7 @@ def test_a_kubeconfig_that_is_wrong(tmp_path: Path, changes: dict[str, Any], con
         (b"a: }", "line 1"),
         (b"a: b\n\tc", "line 2"),
         (b"- a", "a map is expected"),
-        (b"", "no current context"),
+        (b"", "no current context; it has no contexts"),
         (b"\x00\x01", "not valid YAML"),
         (b"!!python/object:os.system {}", "not valid YAML"),
         (b"[" * 5_000, "not valid YAML"),

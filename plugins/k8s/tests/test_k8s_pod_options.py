@@ -307,6 +307,7 @@ OF_RUNS: list[tuple[dict[str, Any], str]] = [
     ({"start_limit_s": 0.0}, "start_limit_s of executor k8s is 0; it must be greater than 0"),
     ({"lost_after_s": float("nan")}, "lost_after_s of executor k8s is nan"),
     ({"max_pods": -1}, "max_pods of executor k8s is -1; it must not be below 0"),
+    ({"namespace": "My_jobs"}, "namespace of executor k8s: 'My_jobs' is no name of a Kubernetes object"),
     ({"image": " "}, "option of executor k8s: image: it is ' '"),
 ]
 

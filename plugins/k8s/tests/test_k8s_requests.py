@@ -85,7 +85,12 @@ DENIED = (
     ("status", "message", "words"),
     [
         (403, DENIED, "account system:serviceaccount:space:torc may not create pods in namespace space"),
-        (403, DENIED, "torc k8s manifests role"),
+        (403, DENIED, "the Role in 'torc k8s manifests role'"),
+        (
+            403,
+            'nodes is forbidden: User "u" cannot list resource "nodes" in API group "" at the cluster scope',
+            "the ClusterRole in 'torc k8s manifests nodes-role'",
+        ),
         (403, 'pods "x" is forbidden: exceeded quota: q, requested: pods=1', "quota of the namespace is used up"),
         (403, 'pods "x" is forbidden: no PriorityClass with name high was found', "priority class does not exist"),
         (403, 'error looking up service account space/x: serviceaccount "x" not found', "account does not exist"),

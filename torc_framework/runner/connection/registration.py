@@ -18,7 +18,7 @@ from torc_framework.executors import Allocator, LaunchSite, RunnerContext
 from torc_framework.models.action_types import ActionContext
 from torc_framework.models.attempt_logs import STDIO_DIR, runner_log_name
 from torc_framework.models.exchange import ExchangeRequest
-from torc_framework.models.records import HINDRANCE, ComputeNodeRecord, WorkflowRecord
+from torc_framework.models.records import GIVEN_OPTIONS, HINDRANCE, ComputeNodeRecord, WorkflowRecord
 from torc_framework.models.resources import Resources, format_duration
 from torc_framework.runner.attempts.held_jobs import AttemptFactory
 from torc_framework.runner.attempts.launchers import Launchers
@@ -85,6 +85,8 @@ class Registration:
         """Name of the machine on which attempts run, which is not always that of this process."""
         self._occupancy = AllocationOccupancy(client, settings.workflow_id, settings.executor, None)
         self._scheduler: dict[str, Any] = {"type": settings.executor, **self.identity.describe()}
+        if settings.given_options:
+            self._scheduler[GIVEN_OPTIONS] = dict(settings.given_options)
 
     def log_path(self, site: LaunchSite | None) -> Path:
         """Return the path of the runner's log (Torc's file name)."""

@@ -22,6 +22,8 @@ class RunnerSettings:
         workflow_id: The workflow to work on.
         executor: Name of the executor for jobs that name none themselves.
         executor_options: Values of executor options, by executor name and option name.
+        given_options: Those of the executor's options that the command line gave: commands that continue the workflow
+            repeat them.
         max_parallel_jobs: Queue depth: at most this many jobs at once on each site, with their requests ignored. None
             packs jobs by their requests.
         num_cpus: CPU cores offered, on each site; None is all that this process may use, or that the site has.
@@ -50,6 +52,7 @@ class RunnerSettings:
     workflow_id: int
     executor: str = DEFAULT_EXECUTOR
     executor_options: Mapping[str, Mapping[str, Any]] = field(factory=dict)
+    given_options: Mapping[str, Any] = field(factory=dict)
     max_parallel_jobs: int | None = None
     num_cpus: int | None = None
     memory_gb: float | None = None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from torc_framework.api import ServerUnreachableError, TorcError
+from torc_k8s.cluster.rights import CLUSTER_RIGHTS
 
 MESSAGE_LIMIT: Final = 2_000
 """Most characters of a message of the cluster that a sentence repeats."""
@@ -113,9 +114,11 @@ def _forbidden(message: str, where: str) -> str:
     denied = _DENIED.search(message)
     if denied:
         space = f" in namespace {denied['namespace']}" if denied["namespace"] else ""
+        of_cluster = any(denied["resource"] == right.resource for right in CLUSTER_RIGHTS)
+        role = "ClusterRole in 'torc k8s manifests nodes-role'" if of_cluster else "Role in 'torc k8s manifests role'"
         return (
             f"account {denied['user']} may not {denied['verb']} {denied['resource']}{space} of {where}; "
-            "the Role in 'torc k8s manifests role' grants it, and 'torc k8s check' shows what else is missing"
+            f"the {role} grants it, and 'torc k8s check' shows what else is missing"
         )
     for pattern, text in _ADMISSION:
         if re.search(pattern, message):

@@ -82,7 +82,9 @@ def select_context(files: list[Path], context: str = "") -> SelectedContext:
     shown = ", ".join(map(str, files))
     name = context or current
     if not name:
-        raise ConfigError(f"{shown}: no current context; choose one with --context: {_names(merged['contexts'])}")
+        known = merged["contexts"]
+        choice = f"choose one with --context: {_names(known)}" if known else "it has no contexts"
+        raise ConfigError(f"{shown}: no current context; {choice}")
     if name not in merged["contexts"]:
         raise ConfigError(f"{shown}: no context {name!r}{_nearest(name, merged['contexts'])}")
     entry, _path = merged["contexts"][name]

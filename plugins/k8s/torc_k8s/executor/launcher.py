@@ -22,7 +22,7 @@ from torc_framework.api import (
 from torc_k8s.cluster import Cluster, ClusterAddress, ClusterError, loop_thread
 from torc_k8s.executor.adoption import adopt_pods
 from torc_k8s.executor.names import EXECUTOR, is_scope, new_scope
-from torc_k8s.executor.pod_owner import owner_body
+from torc_k8s.executor.pod_owner import require_owner_right
 from torc_k8s.executor.runner_pods import RunnerPods
 from torc_k8s.executor.site import find_site
 from torc_k8s.pods.options import K8sOptions
@@ -53,6 +53,19 @@ class PodLauncher(Launcher):
         self._of_dead: dict[str, RunnerPods] = {}
         """The pods of dead runners, by scope."""
 
+    @classmethod
+    def require_access(cls, options: K8sOptions) -> None:
+        """Connect to the cluster, and ask whether this account may create what all pods need; nothing is changed.
+
+        Raises:
+            ConfigError: kubeconfig, context or account are missing or wrong.
+            LaunchError: the cluster does not answer or refuses.
+        """
+        try:
+            loop_thread.run(_require_access(ClusterAddress(options.kubeconfig, options.context, options.namespace)))
+        except ClusterError as error:
+            raise LaunchError(str(error)) from None
+
     @cached_property
     def _wake_fd(self) -> int:
         return os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -73,9 +86,8 @@ class PodLauncher(Launcher):
     async def _open_checked(self) -> RunnerPods:
         """Connect, and ask whether this account may create what all pods need, before any job is held."""
         pods = await self._open(self._address(self.options.context, self.options.namespace), new_scope())
-        services = pods.services
         try:
-            await services.cluster.create("configmaps", owner_body(services.scope, self.context), dry_run=True)
+            await require_owner_right(pods.services.cluster)
         except BaseException:
             await pods.close()
             raise
@@ -199,3 +211,11 @@ class PodLauncher(Launcher):
         finally:
             if "_wake_fd" in self.__dict__:
                 os.close(self._wake_fd)
+
+
+async def _require_access(address: ClusterAddress) -> None:
+    cluster = await Cluster.open(address, patience_s=OPEN_S)
+    try:
+        await require_owner_right(cluster)
+    finally:
+        await cluster.close()

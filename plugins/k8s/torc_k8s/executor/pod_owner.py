@@ -4,7 +4,7 @@ from typing import Any
 
 from torc_framework.api import RunnerContext
 from torc_k8s.cluster import Cluster, ClusterError
-from torc_k8s.executor.names import owner_name
+from torc_k8s.executor.names import new_scope, owner_name
 from torc_k8s.pods.names import MANAGED_BY, SCOPE, WORKFLOW
 
 
@@ -42,6 +42,17 @@ def owner_reference(owner: dict[str, Any]) -> dict[str, Any]:
         "uid": metadata["uid"],
         "blockOwnerDeletion": False,
     }
+
+
+async def require_owner_right(cluster: Cluster) -> None:
+    """Ask whether the account may create an owner; nothing is created.
+
+    Raises:
+        ClusterUnreachable: the cluster does not answer.
+        ClusterError: it refuses.
+    """
+    document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": owner_name(new_scope())}}
+    await cluster.create("configmaps", document, dry_run=True)
 
 
 def _labels(scope: str, context: RunnerContext) -> dict[str, str]:

@@ -5,6 +5,7 @@ from typing import Any, Final
 from attrs import define
 
 from torc_framework.api import ConfigError, option
+from torc_k8s.pods.names import name_problem
 from torc_k8s.pods.option_texts import affinity, items, named, pairs, require_choice, tolerations, volumes
 from torc_k8s.pods.pod_options import CPU_LIMITS, PULL_POLICIES, PodOptions
 from torc_k8s.pods.template import load_template
@@ -151,6 +152,8 @@ class K8sOptions:
         for name in ("max_pods", "log_wait_s"):
             if not getattr(self, name) >= 0:
                 raise ConfigError(f"{name} of executor k8s is {getattr(self, name):g}; it must not be below 0")
+        if self.namespace and (problem := name_problem(self.namespace)):
+            raise ConfigError(f"namespace of executor k8s: {problem}")
         self.pod_options()
         if self.pod_template:
             load_template(self.pod_template)

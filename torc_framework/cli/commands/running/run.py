@@ -189,6 +189,7 @@ def _create(session: Session, path: Path, settings: dict[str, Any], *, skip_chec
         stamp_files(loaded.plan)
         refuse_missing_inputs(loaded.plan, FilePlaces.of(session, settings["executor"]))
         _make_folder(settings["output_dir"])
+        _require_access(session, settings)
         created = session.client.create_from_plan(loaded.plan, initialize=True)
     finally:
         gc.enable()
@@ -198,6 +199,18 @@ def _create(session: Session, path: Path, settings: dict[str, Any], *, skip_chec
         jobs = count_text(len(loaded.plan.jobs), "job")
         print_line(f"Created workflow {created.id} ({loaded.plan.workflow.name}) with {jobs}")
     return created.id
+
+
+def _require_access(session: Session, settings: dict[str, Any]) -> None:
+    """Have the executor of the run refuse what cannot work from here, before anything is created."""
+    from torc_framework.executors import Launcher
+    from torc_framework.runner.attempts.guarded_calls import guarded_call
+
+    plugins, name = session.plugins(), settings["executor"]
+    executor = plugins.executor(name)
+    if issubclass(executor, Launcher):
+        options = executor.make_options(settings["executor_options"].get(name, {}))
+        guarded_call(plugins.executor_label(name), "require_access", executor.require_access, options)
 
 
 def _make_folder(path: Path) -> None:
@@ -223,6 +236,7 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, wo
         workflow_id=workflow_id,
         awaits_people=worker,
         allocation=_allocation() if worker else None,
+        given_options=session.executor_options,
         **settings,
     )
     counts = None
@@ -254,14 +268,16 @@ def _allocation() -> tuple[str, str] | None:
 
 
 def _chosen_executor(session: Session, settings: dict[str, Any]) -> str:
-    """Return the options that name the executor of a run and its sites, with a space before them."""
+    """Return the options that name the executor of a run, its sites, and what the command line gave."""
+    from torc_framework.next_step import options_text
+
     name = settings["executor"]
     if name == RunSection().executor:
         return ""
     option = getattr(session.plugins().executor(name), "sites_option", None)
     sites = settings["executor_options"].get(name, {}).get(option)
-    named = f" --{option.replace('_', '-')} {shlex.quote(str(sites))}" if option and sites else ""
-    return f" --executor {shlex.quote(name)}{named}"
+    chosen = {option: sites} if option and sites else {}
+    return f" --executor {shlex.quote(name)}{options_text(chosen | session.executor_options)}"
 
 
 def put_torc_on_path() -> None:
