@@ -132,7 +132,9 @@ class ContainerLogReader:
             self._check_end()
 
     async def run(self) -> LogResult:
-        """Read until everything is there, or the container has ended and its log has no more. Safe to cancel.
+        """Read until everything is there, or the container has ended and its log has no more.
+
+        A call that was cancelled can be repeated: the next one goes on where it stopped.
 
         Raises:
             OSError: a file cannot be opened.
@@ -142,6 +144,8 @@ class ContainerLogReader:
             for file in self._files.values():
                 file.open()
             self._check_end()
+            if self._wanted is not None:
+                self._after(REPEAT_S, self._ask_again)
             if not self._all_there.is_set():
                 reading = asyncio.create_task(self._read())
                 tasks += [reading, asyncio.create_task(self._answer())]

@@ -1,9 +1,10 @@
 """One attempt: its pods, and the events that the runner gets of it."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 from attrs import define, field
 
@@ -27,6 +28,8 @@ from torc_k8s.executor.names import EXECUTOR
 from torc_k8s.executor.planned_pods import BodyOf, PlannedPods
 from torc_k8s.executor.scope_services import ScopeServices
 from torc_k8s.groups import GroupState
+
+_log: Final = logging.getLogger(__name__)
 
 Plan = Callable[[], Awaitable[PlannedPods]]
 """Returns the pods of an attempt that are to be created."""
@@ -69,7 +72,7 @@ class AttemptPods:
     async def run(self) -> None:
         """Follow the attempt to its end, report that, and remove its pods when the end is stored."""
         try:
-            self._seen = await self._live()
+            self._seen = await self._live_or_lose()
             if self._seen is None:
                 self._report(AttemptWithdrawn(self.key))
             else:
@@ -80,6 +83,18 @@ class AttemptPods:
         finally:
             for member in self.members:
                 self.followed.pop(member.name, None)
+
+    async def _live_or_lose(self) -> ExitObservation | None:
+        """Return how the attempt ended; after an error of this program it is lost, and none of its pods goes on."""
+        try:
+            return await self._live()
+        except Exception as error:
+            _log.exception("attempt %s failed in the executor", self.key)
+            for member in self.members:
+                member.end(force=True)
+            await self._remove()  # now: the server may begin another attempt as soon as it knows of the end
+            said = {"executor_error": f"{type(error).__name__}: {error}"}
+            return ExitObservation(EXECUTOR, lost=True, ended_at=time.time(), raw=said)
 
     async def _live(self) -> ExitObservation | None:
         """Return how the attempt ended; None if it was stopped before it began."""

@@ -31,6 +31,8 @@ from torc_k8s.pods.waiting import WaitingKind, WaitingReason, waiting_reason
 
 LOG_PATIENCE_S: Final = 60.0
 """After the end of a container its log may take so long, beyond the container's own wait, while the cluster answers."""
+READING_TURN_S: Final = 10.0
+"""Where more pods run than logs are read at once, each log is read for so long before another one."""
 LOST_LOG_PATIENCE_S: Final = 5.0
 """The same for a pod that is gone or whose node is lost."""
 KILL_GRACE_S: Final = 1
@@ -118,6 +120,8 @@ class MemberPod:
     """What was read last about the wait."""
     _reader: ContainerLogReader | None = field(default=None, init=False)
     _reading: asyncio.Task[LogResult] | None = field(default=None, init=False)
+    _is_read: bool = field(default=False, init=False)
+    """Its log is being read, and does not wait for its turn."""
 
     # --- creation --------------------------------------------------------------------------------
 
@@ -187,7 +191,7 @@ class MemberPod:
             if self._delete_at is not None:
                 self._order_deletion()
             if end_of(facts) is None:
-                self._begin_reading()
+                self._begin_reading(self.services.readers)
         found = end_of(facts) or (PodEnd.GONE if is_gone else None)
         if found is not None:
             self._end.set_result(found)
@@ -355,15 +359,30 @@ class MemberPod:
             return observe_lost(facts, now, now - (facts.deletion_asked_at or now))  # else the node had answered
         return observe(facts, now, stopped=is_stopped, events=events, gone=end is PodEnd.GONE)
 
-    def _begin_reading(self) -> "asyncio.Task[LogResult]":
+    def _begin_reading(self, places: asyncio.Semaphore) -> "asyncio.Task[LogResult]":
         """Begin to copy the output to its files."""
-        reader = ContainerLogReader(self.services.cluster, self.name, MAIN, self.logs.stdout, self.logs.stderr)
-        self._reader, self._reading = reader, self.services.spawn(self._read(reader))
+        if self._reader is None:
+            self._reader = ContainerLogReader(
+                self.services.cluster, self.name, MAIN, self.logs.stdout, self.logs.stderr
+            )
+        self._reading = self.services.spawn(self._read(self._reader, places))
         return self._reading
 
-    async def _read(self, reader: ContainerLogReader) -> LogResult:
-        async with self.services.readers:
-            return await reader.run()
+    async def _read(self, reader: ContainerLogReader, places: asyncio.Semaphore) -> LogResult:
+        """Read the log in turns with the others that use the same places."""
+        while True:
+            async with places:
+                self._is_read = True
+                turn = asyncio.create_task(reader.run())
+                try:
+                    while not (await asyncio.wait({turn}, timeout=READING_TURN_S))[0] and not places.locked():
+                        pass  # no other log waits for the place
+                    if turn.done():
+                        return turn.result()
+                finally:
+                    turn.cancel()
+                    await asyncio.wait({turn})
+                    self._is_read = False  # not earlier: two calls of `run` at once would share their files
 
     async def _finish_log(self, end: PodEnd) -> str | None:
         """Wait until the output is complete; return what is missing, None if nothing is."""
@@ -372,13 +391,17 @@ class MemberPod:
         if not self.has_begun or (self._reading is None and _is_empty(facts)):
             self.logs.touch()
             return None
-        reading = self._reading or self._begin_reading()
+        reading = self._reading
+        if reading is None or not (self._is_read or reading.done()):  # its turn may come too late
+            if reading is not None:
+                reading.cancel()
+            reading = self._begin_reading(self.services.last_readers)
         assert self._reader is not None, "it was made with its task"
         self._reader.ended(facts.end)
         patience_s = LOG_PATIENCE_S + self.services.options.log_wait_s if end is PodEnd.SEEN else LOST_LOG_PATIENCE_S
         while patience_s > 0 and not reading.done():
             await asyncio.wait({reading}, timeout=1.0)
-            patience_s -= 1.0 if self.services.is_answering else 0.0
+            patience_s -= 1.0 if self.services.is_answering and self._is_read else 0.0
         if not reading.done():
             reading.cancel()
             return "the cluster did not send the rest of the output"

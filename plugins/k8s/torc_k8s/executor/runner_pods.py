@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
-from torc_framework.api import Attempt, AttemptEnded, AttemptKey, ExitObservation, LauncherEvent, RunnerContext
+from torc_framework.api import Attempt, AttemptKey, LauncherEvent, RunnerContext
 from torc_k8s.cluster import Cluster, ClusterError, PodWatch
 from torc_k8s.executor.attempt_pods import AttemptPods
 from torc_k8s.executor.leftovers import remove_scope
 from torc_k8s.executor.member_pod import LogPaths, MemberPod
-from torc_k8s.executor.names import EXECUTOR
 from torc_k8s.executor.pod_planner import PodPlanner
 from torc_k8s.executor.scope_services import ScopeServices
 from torc_k8s.pods.names import selector
@@ -79,15 +78,11 @@ class RunnerPods:
         task.add_done_callback(lambda done: self._finished(attempt, done))
 
     def _finished(self, attempt: AttemptPods, task: "asyncio.Task[None]") -> None:
-        """Forget an attempt; one whose task failed is over for the runner all the same."""
+        """Forget an attempt."""
         if self._attempts.get(attempt.key) is attempt:
             del self._attempts[attempt.key]
-        if task.cancelled() or (error := task.exception()) is None:
-            return
-        _log.error("attempt %s failed in the executor", attempt.key, exc_info=error)
-        if attempt.is_running and attempt.is_reported:
-            said = ExitObservation(EXECUTOR, lost=True, raw={"executor_error": f"{type(error).__name__}: {error}"})
-            self.services.report([AttemptEnded(attempt.key, said)])
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("the pods of attempt %s could not be removed", attempt.key, exc_info=error)
 
     def stop(self, keys: Iterable[AttemptKey], *, force: bool) -> None:
         """Stop these attempts (`AttemptPods.stop`); ended and unknown ones are ignored."""
@@ -144,7 +139,10 @@ class RunnerPods:
                 continue  # the facts are old
             now = time.time()
             for attempt in list(self._attempts.values()):
-                attempt.tick(now)
+                try:
+                    attempt.tick(now)
+                except Exception:  # it must not end the limits of all other attempts
+                    _log.exception("the limits of attempt %s cannot be looked at", attempt.key)
 
     def hindrance(self) -> str | None:
         """Return why nothing can begin at present; None if it can."""

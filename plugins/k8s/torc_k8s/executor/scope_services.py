@@ -15,7 +15,7 @@ T = TypeVar("T")
 CHANGES_AT_ONCE: Final = 8
 """Requests that change or delete pods, at once."""
 READERS_AT_ONCE: Final = 64
-"""Logs that are read at once."""
+"""Logs of running pods that are read at once, and as many of pods that have ended. Each takes three descriptors."""
 QUESTIONS_AT_ONCE: Final = 4
 """Questions about the events of pods, at once."""
 FIRST_PAUSE_S: Final = 0.5
@@ -34,7 +34,8 @@ class ScopeServices:
 
     Attributes:
         creations: The queue of pods to create.
-        readers: Limits the logs that are read at once.
+        readers: Limits the logs of running pods that are read at once.
+        last_readers: The same for pods that have ended, which do not wait for those that run.
         is_answering: The cluster answers.
     """
 
@@ -44,6 +45,7 @@ class ScopeServices:
         self.cluster, self.scope, self.options, self.report = cluster, scope, options, report
         self.creations = CreationQueue(cluster, options.max_pods)
         self.readers = asyncio.Semaphore(READERS_AT_ONCE)
+        self.last_readers = asyncio.Semaphore(READERS_AT_ONCE)
         self.is_answering = True
         self._changes = asyncio.Semaphore(CHANGES_AT_ONCE)
         self._questions = asyncio.Semaphore(QUESTIONS_AT_ONCE)
