@@ -207,3 +207,18 @@ def test_an_attempt_that_fails_in_the_executor_leaves_no_pod_that_runs(
         await scene.pods.close()
 
     asyncio.run(play())
+
+
+def test_an_interrupted_end_closes_the_connection(scene_of: Any) -> None:
+    """As Ctrl-C interrupts it."""
+
+    async def play() -> None:
+        scene = scene_of()
+        scene.adopt(1)
+        ending = asyncio.create_task(scene.pods.finish())
+        await asyncio.sleep(0.05)
+        ending.cancel()
+        await asyncio.wait({ending})
+        assert scene.cluster.is_closed
+
+    asyncio.run(play())

@@ -114,6 +114,13 @@ def test_missing_outputs_are_named_within_the_size_of_the_message(program: Conta
     assert 10 < len(end.missing_outputs) < end.missing_count == 200
 
 
+@pytest.mark.parametrize(
+    "name", ["back\\slash", "back\\nslash", "new\nline", "tab\t", "\\", '"quote"', "$(x)`y`'z'", "%s%d"]
+)
+def test_a_missing_output_has_its_own_name(program: ContainerProgram, name: str) -> None:
+    assert program.run(ContainerJob("true", outputs=(name,))).end.missing_outputs == (name,)
+
+
 def test_all_outputs_written(program: ContainerProgram, tmp_path: Path) -> None:
     path = str(tmp_path / "result")
     assert program.run(ContainerJob(f"echo x >'{path}'", outputs=(path,))).end.outputs_written

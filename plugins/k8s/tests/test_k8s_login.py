@@ -2,10 +2,12 @@
 
 import asyncio
 import base64
+import gc
 import json
 import stat
 import sys
 import tempfile
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -285,6 +287,53 @@ def test_a_token_that_stays_refused_does_not_call_the_program_in_a_loop(tmp_path
     with pytest.raises(ClusterUnreachable, match=r"refuses the credentials of context 'it' \(401\)"):
         with_server(tmp_path, "never", user)
     assert int((tmp_path / "give.count").read_text()) == 1
+
+
+def test_a_refused_request_is_closed_when_the_credentials_cannot_be_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection of an answer that was not read to its end is not left to the garbage collector."""
+    monkeypatch.setattr(transport, "RENEW_PAUSE_S", 0.0)
+    user = exec_user(tmp_path, f"{ANSWER}answer(token='t') if n == 1 else sys.exit(1)")
+
+    async def handle(request: ApiRequest) -> None:
+        await request.send(b"HTTP/1.1 401 x\r\nContent-Length: 1000\r\n\r\n")
+        await asyncio.Event().wait()
+
+    async def test() -> None:
+        asyncio.get_running_loop().set_debug(True)  # aiohttp then warns of what was not closed
+        api = ScriptedApi(handle)
+        await api.start()
+        path = write_kubeconfig(tmp_path / "k", f"http://127.0.0.1:{api.port}", user=user)
+        cluster = await Cluster.open(ClusterAddress(kubeconfig=str(path)))
+        try:
+            with pytest.raises(ClusterUnreachable, match="failed with exit code 1"):
+                await cluster.get("pods", "p")
+        finally:
+            gc.collect()
+            await cluster.close()
+            await api.stop()
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        run(test())
+        gc.collect()
+    assert [str(each.message) for each in seen if each.category is ResourceWarning] == []
+
+
+def test_no_token_is_in_the_text_of_an_object(tmp_path: Path) -> None:
+    """Logs and tracebacks may contain such texts."""
+
+    async def test() -> str:
+        path = write_kubeconfig(tmp_path / "k", "http://127.0.0.1:1", user={"token": "s3cret"})
+        access = await find_access(ClusterAddress(kubeconfig=str(path)))
+        session = await log_in(access)
+        try:
+            return repr((access, session, select_context([path])))
+        finally:
+            await session.close()
+
+    assert "s3cret" not in run(test())
 
 
 def test_requests_at_once_renew_the_credentials_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from torc_framework.api import ConfigError
 from torc_k8s.cluster.errors import ClusterUnreachable, one_line
@@ -36,9 +36,9 @@ class ExecCredentials:
         expires_at: Seconds since the epoch; None if the answer does not expire.
     """
 
-    token: str
+    token: str = field(repr=False)
     certificate: str
-    key: str
+    key: str = field(repr=False)
     expires_at: float | None
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from attrs import frozen
+from attrs import field, frozen
 
 from torc_framework.api import ConfigError
 from torc_k8s.cluster.address import ClusterAddress
@@ -44,7 +44,7 @@ class SelectedContext:
     name: str
     files: str
     cluster: dict[str, Any]
-    user: dict[str, Any]
+    user: dict[str, Any] = field(repr=False)
     namespace: str
     folder: Path
 

@@ -58,7 +58,7 @@ class Access:
     """
 
     cluster: dict[str, Any]
-    user: dict[str, Any]
+    user: dict[str, Any] = field(repr=False)
     account: str
     namespace: str
     renew_after_s: float | None
@@ -90,7 +90,7 @@ class Login:
     access: Access
     fingerprint: str
     client: Any
-    headers: list[tuple[str, str]]
+    headers: list[tuple[str, str]] = field(repr=False)
     under_way: dict[object, Callable[[], None]] = field(factory=dict)
     sockets: "WeakSet[socket.socket]" = field(factory=WeakSet)
     is_retired: bool = False

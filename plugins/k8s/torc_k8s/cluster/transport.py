@@ -151,6 +151,7 @@ class ApiTransport:
         await self._renew_in_time()
         for is_last in (False, True):
             login, generation, token = self._login, self._generation, object()
+            response = None
             try:
                 with self._errors():
                     try:
@@ -163,7 +164,6 @@ class ApiTransport:
                         continue
                     login.under_way[token] = response.close
                     if response.status == 401 and not is_last and await self._renew(generation):
-                        response.close()
                         continue
                     async with response:
                         if response.status >= 400:
@@ -171,6 +171,8 @@ class ApiTransport:
                         yield response
                 return
             finally:
+                if response is not None:
+                    response.close()  # without an effect on one that was read to its end
                 login.under_way.pop(token, None)
                 if login.is_retired and not login.under_way:
                     await self._end(login)

@@ -283,7 +283,7 @@ torc_report() {
     torc_examine "$@"
     for torc_x in $torc_facts; do torc_json="$torc_json,\"$torc_x\":true"; done
     [ -z "$torc_error" ] || torc_json="$torc_json,\"error\":\"$torc_error\""
-    echo "$torc_json}" >"$torc_message"
+    printf '%s\n' "$torc_json}" >"$torc_message" # echo of some shells replaces backslashes
 }
 
 # --- the job

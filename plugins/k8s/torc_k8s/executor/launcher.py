@@ -184,7 +184,7 @@ class PodLauncher(Launcher):
             context, namespace = (str(state.get(name) or "") for name in ("context", "namespace"))
             pods = await self._open(self._address(context, namespace), scope)
             if (url := pods.services.cluster.url) != state.get("url"):
-                await pods.services.cluster.close()
+                await pods.close()
                 raise LaunchError(f"they are in the cluster {state.get('url')}, and the configuration names {url}")
             self._of_dead[scope] = pods
         return await adopt_pods(self._of_dead[scope], keys, ADOPT_S)

@@ -160,21 +160,23 @@ class RunnerPods:
 
     async def finish(self) -> None:
         """Remove all that is left in the cluster: the server has stored every end."""
-        self.stored(list(self._attempts))
-        deadline = time.monotonic() + REMOVAL_S
-        while self._attempts and time.monotonic() < deadline:
-            await asyncio.sleep(0.02)
         services = self.services
-        await services.close()
-        await asyncio.sleep(self.fenced_at + SETTLE_S - time.monotonic())
         try:
+            self.stored(list(self._attempts))
+            deadline = time.monotonic() + REMOVAL_S
+            while self._attempts and time.monotonic() < deadline:
+                await asyncio.sleep(0.02)
+            await services.close()
+            await asyncio.sleep(self.fenced_at + SETTLE_S - time.monotonic())
             await remove_scope(services.cluster, services.scope, patience_s=LAST_PATIENCE_S)
         except ClusterError as error:
             _log.warning("not all pods could be removed: %s; 'torc k8s clean' removes them", error)
         finally:
-            await services.cluster.close()
+            await self.close()
 
     async def close(self) -> None:
         """Follow nothing any more; the pods stay."""
-        await self.services.close()
-        await self.services.cluster.close()
+        try:
+            await self.services.close()
+        finally:
+            await self.services.cluster.close()
