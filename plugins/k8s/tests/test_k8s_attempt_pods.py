@@ -8,9 +8,11 @@ from typing import Any, cast
 import pytest
 from torc_k8s.cluster import Cluster, ClusterError
 from torc_k8s.executor import runner_pods, scope_services
+from torc_k8s.executor.adoption import adopt_pods
 from torc_k8s.executor.attempt_pods import AttemptPods
 from torc_k8s.executor.member_pod import LogPaths
 from torc_k8s.executor.runner_pods import RunnerPods
+from torc_k8s.pods.names import STDERR, STDOUT, pod_labels, pod_name
 from torc_k8s.pods.options import K8sOptions
 
 from torc_framework.api import AttemptEnded, AttemptKey, AttemptStarted, LauncherEvent, RunnerContext
@@ -38,9 +40,12 @@ class StandIn:
 
     def __init__(self) -> None:
         self.pods: dict[str, dict[str, Any]] = {}
-        self.namespace, self.is_closed = "default", False
+        self.namespace, self.is_closed, self.answers = "default", False, asyncio.Event()
+        self.answers.set()
+        self.deletions: list[str] = []
 
     async def list(self, _kind: str, **_how: Any) -> tuple[list[dict[str, Any]], str]:
+        await self.answers.wait()
         return list(self.pods.values()), "1"
 
     async def watch(self, _kind: str, **_how: Any) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
@@ -48,10 +53,11 @@ class StandIn:
         yield "BOOKMARK", {}
 
     async def log(self, name: str, _container: str, **_how: Any) -> AsyncGenerator[bytes]:
-        yield f"@{name} start 1.0\n@{name} o 0 6 t\n{name}\n\n".encode()
+        size = len(name) + 1
+        yield f"@{name} start 1.0\n@{name} o 0 {size} t\n{name}\n\n".encode()
         while "running" in self.pods[name]["status"]["containerStatuses"][0]["state"]:
             await asyncio.sleep(0.01)
-        yield f"@{name} end 6 0 0\n".encode()
+        yield f"@{name} end {size} 0 0\n".encode()
 
     async def patch(self, _kind: str, name: str, _body: dict[str, Any]) -> dict[str, Any]:
         if name not in self.pods:
@@ -59,6 +65,7 @@ class StandIn:
         return self.pods[name]
 
     async def delete(self, _kind: str, name: str, **_how: Any) -> bool:
+        self.deletions.append(name)
         return self.pods.pop(name, None) is not None
 
     async def close(self) -> None:
@@ -220,5 +227,58 @@ def test_an_interrupted_end_closes_the_connection(scene_of: Any) -> None:
         ending.cancel()
         await asyncio.wait({ending})
         assert scene.cluster.is_closed
+
+    asyncio.run(play())
+
+
+def found_pod(scene: Any, number: int, stdout: str) -> AttemptKey:
+    """Have the cluster show a pod of a dead runner, which runs; return its attempt."""
+    key = AttemptKey(number, 1)
+    body = running(pod_name(SCOPE, key))
+    body["metadata"]["labels"] = pod_labels(SCOPE, 1, key)
+    body["metadata"]["annotations"] = {STDOUT: stdout, STDERR: f"{scene.folder}/{number}.e"}
+    scene.show(body)
+    return key
+
+
+def test_a_stop_while_the_pods_are_looked_for_is_not_lost(scene_of: Any) -> None:
+    """A cluster that does not answer for long counts its attempts as adopted before they are found."""
+
+    async def play() -> None:
+        scene = scene_of()
+        key = found_pod(scene, 1, f"{scene.folder}/1.o")
+        scene.cluster.answers.clear()
+        assert (await adopt_pods(scene.pods, [key], 0.05)).adopted == (key,)
+        scene.pods.stop([key], force=False)
+        scene.pods.stop([key], force=True)
+        scene.cluster.answers.set()
+        async with asyncio.timeout(20):
+            while scene.cluster.deletions != [pod_name(SCOPE, key)]:
+                await asyncio.sleep(0.01)
+        await scene.pods.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("path", ["../outside.o", "/{0}/../outside.o", "", "/{0}"])
+def test_a_pod_does_not_choose_the_files_of_this_machine(tmp_path: Path, path: str) -> None:
+    """Its annotations may have been changed by whoever may change pods."""
+
+    async def play() -> None:
+        folder = tmp_path / "out"
+        folder.mkdir()
+        (tmp_path / "outside.o").write_text("mine")
+        scene = Scene(folder)
+        key = found_pod(scene, 1, path.format(folder) if path != "/{0}" else str(tmp_path / "outside.o"))
+        good = found_pod(scene, 2, f"{folder}/2.o")
+        await adopt_pods(scene.pods, [key, good], 20)
+        for each in (key, good):
+            body = scene.cluster.pods[pod_name(SCOPE, each)]
+            body["status"] = ended("x")["status"]
+            scene.show(body)
+            await scene.until_ended(each.job_id)
+        assert (tmp_path / "outside.o").read_text() == "mine"
+        assert sorted(each.name for each in folder.iterdir()) == ["1.e", "2.e", "2.o"]
+        await scene.pods.close()
 
     asyncio.run(play())

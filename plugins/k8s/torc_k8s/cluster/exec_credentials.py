@@ -12,7 +12,7 @@ import shutil
 import signal
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from attrs import field, frozen
 
@@ -23,6 +23,8 @@ ANSWER_LIMIT: Final = 1024 * 1024
 """Most bytes of the answer of the program."""
 PATIENCE_S: Final = 30.0
 """The program has so long to answer; then it is killed with its children."""
+REAP_S: Final = 1.0
+"""A program that was killed has ended within this time."""
 
 
 @frozen
@@ -131,10 +133,15 @@ async def _bounded(stream: asyncio.StreamReader | None) -> bytes:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill the program's group, which may outlive the program, and reap the program."""
+    """Kill the program's group, which may outlive the program, and reap the program.
+
+    A process that has left the group may keep the pipes open: nothing waits for their end.
+    """
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    await process.communicate()
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(process.communicate(), REAP_S)
+    cast(Any, process)._transport.close()  # asyncio has no public way to close the pipes
 
 
 def _answer(output: bytes, version: str, shown: str) -> ExecCredentials:

@@ -22,8 +22,6 @@ from torc_k8s.pods.names import (
     MANAGED_BY,
     MEMBER,
     SCOPE,
-    STDERR,
-    STDOUT,
     key_of,
     pod_name,
     selector,
@@ -74,6 +72,13 @@ class _PodSearch:
 
     async def run(self) -> set[AttemptKey]:
         """Follow what was begun and stop what is not wanted; return the keys of the former."""
+        self._pods.is_searching = True
+        try:
+            return await self._search()
+        finally:
+            self._pods.is_searching = False
+
+    async def _search(self) -> set[AttemptKey]:
         await self._list()
         missing = [key for key in self._keys if key not in self._found]
         limit = asyncio.Semaphore(AT_ONCE)
@@ -103,7 +108,7 @@ class _PodSearch:
     def _follow(self, key: AttemptKey, found: list[dict[str, Any]], *, is_wanted: bool) -> None:
         notes = found[0]["metadata"].get("annotations") or {}
         attempt = AttemptPods(
-            key, self._pods.services, self._pods.followed, LogPaths(notes.get(STDOUT, ""), notes.get(STDERR, ""))
+            key, self._pods.services, self._pods.followed, LogPaths.of_notes(notes, self._pods.services.output_dir)
         )
         attempt.is_reported = is_wanted
         if is_wanted and is_group(found[0]) and adopt_group(attempt, found):

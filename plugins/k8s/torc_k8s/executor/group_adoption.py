@@ -10,7 +10,7 @@ from torc_k8s.executor.group_pods import GROUP, GROUP_NOTE, ended_at
 from torc_k8s.executor.member_pod import LogPaths
 from torc_k8s.groups import FoundPod, GroupAction, GroupPlan, GroupState
 from torc_k8s.pods.facts import PodFacts
-from torc_k8s.pods.names import FINALIZER, MEMBER, RETRY, STDERR, STDOUT, key_of, number_of, pod_name
+from torc_k8s.pods.names import FINALIZER, MEMBER, RETRY, key_of, number_of, pod_name
 
 _ADDED_SPEC: Final = frozenset({"nodeName", "priority", "preemptionPolicy"})
 """What the cluster adds to the specification of a pod, and what a copy of the pod must not have."""
@@ -34,7 +34,7 @@ def adopt_group(attempt: AttemptPods, found: Iterable[dict[str, Any]]) -> bool:
         return False
     state, actions = restored
     notes = by_place[0, 0]["metadata"]["annotations"]
-    attempt.logs = LogPaths(notes.get(STDOUT, ""), notes.get(STDERR, ""))
+    attempt.logs = LogPaths.of_notes(notes, attempt.services.output_dir)
     scope = attempt.services.scope
     group = attempt.make_group(state, lambda rank, number: renewed(newest[rank], scope, rank, number))
     group.expect(actions)

@@ -8,6 +8,8 @@ from functools import cached_property, partial
 from queue import Empty, SimpleQueue
 from typing import Any, ClassVar, Final
 
+from attrs import evolve
+
 from torc_framework.api import (
     Adoption,
     Attempt,
@@ -96,10 +98,11 @@ class PodLauncher(Launcher):
     def _address(self, context: str, namespace: str) -> ClusterAddress:
         return ClusterAddress(self.options.kubeconfig, context, namespace)
 
-    async def _open(self, address: ClusterAddress, scope: str) -> RunnerPods:
+    async def _open(self, address: ClusterAddress, scope: str, output_dir: str = "") -> RunnerPods:
         """Return the pods of a scope, in the event loop, to which their parts belong."""
         cluster = await Cluster.open(address, patience_s=OPEN_S)
-        return RunnerPods(cluster, scope, self.options, self.context, self._report)
+        context = evolve(self.context, output_dir=output_dir or self.context.output_dir)
+        return RunnerPods(cluster, scope, self.options, context, self._report)
 
     def launch_site(self) -> LaunchSite | None:
         """Return the largest node that the cluster has; its number of nodes does not limit what is submitted."""
@@ -167,6 +170,7 @@ class PodLauncher(Launcher):
             "context": self.options.context,
             "namespace": services.cluster.namespace,
             "url": services.cluster.url,
+            "output_dir": services.output_dir,
         }
 
     def adopt(self, state: Mapping[str, Any], keys: Sequence[AttemptKey]) -> Adoption:
@@ -182,7 +186,7 @@ class PodLauncher(Launcher):
     async def _adopt(self, scope: str, state: Mapping[str, Any], keys: Sequence[AttemptKey]) -> Adoption:
         if scope not in self._of_dead:
             context, namespace = (str(state.get(name) or "") for name in ("context", "namespace"))
-            pods = await self._open(self._address(context, namespace), scope)
+            pods = await self._open(self._address(context, namespace), scope, str(state.get("output_dir") or ""))
             if (url := pods.services.cluster.url) != state.get("url"):
                 await pods.close()
                 raise LaunchError(f"they are in the cluster {state.get('url')}, and the configuration names {url}")

@@ -1,11 +1,13 @@
 """One pod of an attempt, from the request to create it until it is removed."""
 
 import asyncio
+import logging
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from attrs import define, evolve, field, frozen
 
@@ -18,7 +20,7 @@ from torc_k8s.executor.pod_end import PodEnd, end_of, has_begun
 from torc_k8s.executor.refusals import Refusal
 from torc_k8s.executor.scope_services import ScopeServices
 from torc_k8s.pods.facts import PodEvent, PodFacts
-from torc_k8s.pods.names import MAIN
+from torc_k8s.pods.names import MAIN, STDERR, STDOUT
 from torc_k8s.pods.observation import (
     observe,
     observe_lost,
@@ -48,6 +50,8 @@ EVENTS_AFTER_S: Final = 5.0
 """When a pod has waited on its node for so long, its events are read."""
 EVENTS_EVERY_S: Final = 30.0
 
+_log: Final = logging.getLogger(__name__)
+
 
 @frozen
 class LogPaths:
@@ -60,6 +64,15 @@ class LogPaths:
 
     stdout: str
     stderr: str
+
+    @classmethod
+    def of_notes(cls, notes: Mapping[str, Any], output_dir: str) -> Self:
+        """Return the files that the annotations of a pod name.
+
+        Who may change the pod must not choose which files of this machine are written: what is not in ``output_dir`` is
+        written nowhere.
+        """
+        return cls(*(_within(str(notes.get(name, "")), output_dir) for name in (STDOUT, STDERR)))
 
     def of_member(self, rank: int, number: int) -> "LogPaths":
         """Return the files of one pod of a group: these for the first pod of the lead, for others files beside them.
@@ -426,9 +439,19 @@ class MemberPod:
 
 
 def _beside(path: str, suffix: str) -> str:
-    """Return a path with a suffix before its extension."""
+    """Return a path with a suffix before its extension; the null device has none."""
+    if path == os.devnull:
+        return path
     folder_and_stem, dot, extension = path.rpartition(".")
     return f"{folder_and_stem}{suffix}{dot}{extension}" if dot else f"{path}{suffix}"
+
+
+def _within(path: str, folder: str) -> str:
+    """Return a path that leads into a folder; the null device in place of any other."""
+    if Path(os.path.normpath(path)).is_relative_to(os.path.normpath(folder)):
+        return path
+    _log.warning("a pod names the file %r for output, which is not in %s; its output is dropped", path, folder)
+    return os.devnull
 
 
 def _is_empty(facts: PodFacts) -> bool:

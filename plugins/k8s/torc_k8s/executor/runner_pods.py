@@ -51,7 +51,7 @@ class RunnerPods:
         context: RunnerContext,
         report: Callable[[list[LauncherEvent]], None],
     ) -> None:
-        self.services = ScopeServices(cluster, scope, options, report)
+        self.services = ScopeServices(cluster, scope, options, context.output_dir, report)
         self._planner = PodPlanner(self.services, context)
         self._attempts: dict[AttemptKey, AttemptPods] = {}
         self.followed: dict[str, MemberPod] = {}
@@ -61,6 +61,10 @@ class RunnerPods:
         self.trouble_since = 0.0
         self.fenced_at = -math.inf
         """When a name was taken last so that a late request for it is refused, by the monotonic clock."""
+        self.is_searching = False
+        """The pods of a dead runner are looked for: attempts may be found that are not known yet."""
+        self._early_stops: dict[AttemptKey, bool] = {}
+        """Stops of attempts that have not been found yet, and whether they are forced."""
 
     # --- attempts --------------------------------------------------------------------------------
 
@@ -74,6 +78,8 @@ class RunnerPods:
     def run(self, attempt: AttemptPods) -> None:
         """Follow an attempt to its end."""
         self._attempts[attempt.key] = attempt
+        if (force := self._early_stops.pop(attempt.key, None)) is not None:
+            attempt.stop(force=force)
         task = self.services.spawn(attempt.run())
         task.add_done_callback(lambda done: self._finished(attempt, done))
 
@@ -89,6 +95,8 @@ class RunnerPods:
         for key in keys:
             if (attempt := self._attempts.get(key)) is not None:
                 attempt.stop(force=force)
+            elif self.is_searching:
+                self._early_stops[key] = force or self._early_stops.get(key, False)
 
     def stored(self, keys: Iterable[AttemptKey]) -> None:
         """Remove the pods of these attempts: the server has stored their ends."""

@@ -30,6 +30,7 @@ class ScopeServices:
         cluster: The cluster and namespace of the scope.
         scope: The label by which its pods are found.
         options: The executor's options.
+        output_dir: Folder in which the runner of the scope keeps the output of jobs.
         report: Takes events, in the event loop.
 
     Attributes:
@@ -40,9 +41,15 @@ class ScopeServices:
     """
 
     def __init__(
-        self, cluster: Cluster, scope: str, options: K8sOptions, report: Callable[[list[LauncherEvent]], None]
+        self,
+        cluster: Cluster,
+        scope: str,
+        options: K8sOptions,
+        output_dir: str,
+        report: Callable[[list[LauncherEvent]], None],
     ) -> None:
-        self.cluster, self.scope, self.options, self.report = cluster, scope, options, report
+        self.cluster, self.scope, self.options = cluster, scope, options
+        self.output_dir, self.report = output_dir, report
         self.creations = CreationQueue(cluster, options.max_pods)
         self.readers = asyncio.Semaphore(READERS_AT_ONCE)
         self.last_readers = asyncio.Semaphore(READERS_AT_ONCE)
