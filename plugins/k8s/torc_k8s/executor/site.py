@@ -12,8 +12,11 @@ from torc_k8s.survey.cluster_survey import ClusterSurvey, query_survey
 ROOM_CPUS: Final = 2000
 """CPUs of the jobs that are given to the cluster at once: pods for which no node has room wait there, where an
 autoscaler sees them."""
-UNKNOWN_NODE: Final = Resources(num_cpus=1024, memory_bytes=1 << 50, num_gpus=16)
-"""Stands for the largest node where the account may not list nodes: the cluster says which pods fit."""
+ROOM_NODES: Final = 32
+"""Nodes of one job, at least: its pods may share nodes, and an autoscaler may add some."""
+UNKNOWN_NODE: Final = Resources(num_cpus=256, memory_bytes=1 << 50, num_gpus=16)
+"""Stands for the largest node where the account may not list nodes: the cluster says which pods fit. With `ROOM_NODES`
+its CPUs limit what is given to the cluster at once."""
 
 
 async def find_site(cluster: Cluster, options: K8sOptions) -> LaunchSite:
@@ -31,7 +34,8 @@ async def find_site(cluster: Cluster, options: K8sOptions) -> LaunchSite:
         survey = ClusterSurvey(cluster.namespace)
     largest = survey.largest_pod(UNKNOWN_NODE) or UNKNOWN_NODE
     cpus = options.max_pods or ROOM_CPUS
-    count = max(largest.num_nodes, -(-cpus // largest.num_cpus))
+    nodes = min(options.max_pods or ROOM_NODES, ROOM_NODES)
+    count = max(largest.num_nodes, -(-cpus // largest.num_cpus), nodes)
     major, minor = cluster.version
     return LaunchSite(
         Resources(largest.num_cpus, largest.memory_bytes, largest.num_gpus, count),
