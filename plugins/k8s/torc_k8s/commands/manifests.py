@@ -68,17 +68,24 @@ def manifests(
         written = _write(FOLDER / name, output, namespace, image)
         print_json({"files": written}) if session.wants_json else print("\n".join(written))
     elif name == "image":
-        print((FOLDER / name / "Containerfile").read_text(encoding="utf-8"), end="")
+        text = (FOLDER / name / "Containerfile").read_text(encoding="utf-8")
+        print_json({"containerfile": text}) if session.wants_json else print(text, end="")
+    elif session.wants_json:
+        print_json({"apiVersion": "v1", "kind": "List", "items": _objects(name, namespace, image)})
     else:
         print(rendered(name, namespace, image), end="")
 
 
 def rendered(name: str, namespace: str, image: str | None) -> str:
     """Return manifests as one document of YAML, with namespace and image."""
-    objects = []
+    return yaml.safe_dump_all(_objects(name, namespace, image), sort_keys=False)
+
+
+def _objects(name: str, namespace: str, image: str | None) -> list[dict[str, Any]]:
+    objects: list[dict[str, Any]] = []
     for path in _resources(FOLDER / name):
         objects += [_placed(each, namespace, image) for each in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
-    return yaml.safe_dump_all(objects, sort_keys=False)
+    return objects
 
 
 def _resources(folder: Path) -> list[Path]:
