@@ -116,11 +116,13 @@ if TYPE_CHECKING:
     )
     from torc_framework.models.time_limits import parse_time_limit
     from torc_framework.spec.yaml_file import YamlFile, read_yaml_file
+    from torc_framework.system.loop_thread import LoopThread
     from torc_framework.text.redaction import is_secret_name, redact, secret_values
 
 _LAZY_MODULES: Final = {
     **dict.fromkeys(("NodeResources", "Page", "TorcClient", "make_api", "map_function_to_jobs"), "client"),
     **dict.fromkeys(("is_secret_name", "redact", "secret_values"), "text.redaction"),
+    "LoopThread": "system.loop_thread",
     "SYSEXITS": "exits.sysexits",
     "answer_case": "exit_cases.cases",
     **dict.fromkeys(("class_of_word", "classify_exit", "exit_return_code"), "exits.classifier"),
@@ -192,6 +194,7 @@ __all__ = [
     "LauncherEvent",
     "LocalSchedulerRecord",
     "LogPattern",
+    "LoopThread",
     "MemoryEvidence",
     "NodeResources",
     "Page",
