@@ -21,6 +21,8 @@ from torc_k8s.cluster import Cluster, ClusterAddress, PodWatch
 
 REQUESTS = 16
 """How many pods are created at the same time."""
+SETTLE_S = 5.0
+"""Pause after a measurement, in which the node removes the last cgroups and network interfaces."""
 
 
 async def bare_pods_s(count: int, image: str) -> float:
@@ -59,14 +61,26 @@ async def bare_pods_s(count: int, image: str) -> float:
         watching.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await watching
-        await cluster.delete_all("pods", labels=f"bench={label}", grace_s=0)
+        await cluster.delete_all("pods", labels=f"bench={label}")
+        await settled(cluster, f"bench={label}")
         await cluster.close()
+
+
+async def settled(cluster: Cluster, labels: str) -> None:
+    """Wait until the node has removed these pods, so that this work does not burden the next measurement.
+
+    A deletion without a grace period would remove them from the API before the node has done so.
+    """
+    while (await cluster.list("pods", labels=labels))[0]:
+        await asyncio.sleep(0.5)
+    await asyncio.sleep(SETTLE_S)
 
 
 def measure(base: Path, count: int, image: str) -> Row:
     """Run as many jobs as bare pods, which are measured before and after."""
     before = asyncio.run(bare_pods_s(count, image))
     whole, executing = run_torc(base, independent(base, count, "true"), "--executor", "k8s", "--image", image)
+    time.sleep(SETTLE_S + count / 10)  # torc has removed its pods without waiting for the node
     after = asyncio.run(bare_pods_s(count, image))
     return Row(f"{count} pods of `true`", (before + after) / 2, whole, executing)
 

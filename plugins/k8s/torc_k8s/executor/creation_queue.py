@@ -2,12 +2,14 @@
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from attrs import define, field, frozen
 
 from torc_k8s.cluster import Cluster
 from torc_k8s.cluster.errors import ClusterError
+from torc_k8s.executor.pods_in_making import PodsInMaking
 from torc_k8s.executor.refusals import Refusal, refusal_of
 from torc_k8s.pods.names import ATTEMPT, JOB, MEMBER, SCOPE
 
@@ -20,6 +22,14 @@ LONGEST_PAUSE_S: Final = 15.0
 
 class PendingPod(Protocol):
     """A pod that is to be created."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def is_of_group(self) -> bool:
+        """Whether others of its group may wait for it: it is created however many pods the cluster makes."""
 
     @property
     def body(self) -> dict[str, Any]:
@@ -61,7 +71,9 @@ class _Entry:
 
 @define(eq=False)
 class CreationQueue:
-    """Creates pods in the order in which they were given.
+    """Creates pods in the order in which they were given, those of groups first.
+
+    A pod that is no member of a group is held back while the cluster makes as many pods as its nodes make well.
 
     Attributes:
         max_pods: Most pods that exist at once; 0 is no limit.
@@ -71,7 +83,9 @@ class CreationQueue:
     max_pods: int = 0
     _existing: int = field(default=0, init=False)
     """Pods that exist and have not ended, and those whose creation is under way."""
-    _waiting: deque[_Entry] = field(factory=deque, init=False)
+    _making: PodsInMaking = field(factory=PodsInMaking, init=False)
+    _of_groups: deque[_Entry] = field(factory=deque, init=False)
+    _singles: deque[_Entry] = field(factory=deque, init=False)
     _changed: asyncio.Event = field(factory=asyncio.Event, init=False)
     _workers: list[asyncio.Task[None]] = field(factory=list, init=False)
     _refused_in_a_row: int = field(default=0, init=False)
@@ -81,12 +95,33 @@ class CreationQueue:
     async def create(self, pod: PendingPod) -> Creation:
         """Create a pod; return when the cluster has it, refuses it for good, or it is not wanted any more."""
         entry = _Entry(pod, asyncio.get_running_loop().create_future())
-        self._waiting.append(entry)
+        self._line_of(entry).append(entry)
         self._changed.set()
         self._workers = [worker for worker in self._workers if not worker.done()]
         if len(self._workers) < AT_ONCE:
             self._workers.append(asyncio.create_task(self._work()))
         return await entry.done
+
+    def note(self, name: str, node: str, *, is_made: bool) -> None:
+        """Note what the cluster reports of a pod.
+
+        Args:
+            name: The pod.
+            node: Its node; empty if it has none.
+            is_made: It has begun or ended, or states why it does not begin: the cluster is not at work for it.
+        """
+        is_new_node = bool(node) and self._making.place(name, node)
+        if (is_made and self._making.remove(name)) or is_new_node:
+            self._changed.set()
+
+    @property
+    def hindrance(self) -> tuple[str, str] | None:
+        """Why the next pod is not requested yet: a reason and a message; None if it is about to be."""
+        if self._is_full:
+            return "MaxPods", f"as many pods of this run exist as max_pods permits ({self.max_pods})"
+        if self._making.wait_s(asyncio.get_running_loop().time()) > 0:
+            return "PodsStarting", "the cluster starts other pods of this run first"
+        return None
 
     def pod_ended(self) -> None:
         """Note that the processes of a pod have ended: it occupies nothing any more."""
@@ -100,11 +135,14 @@ class CreationQueue:
 
     def drop_unwanted(self) -> None:
         """Take out the pods that are not wanted any more."""
-        dropped = [each for each in self._waiting if each.is_dropped]
-        if dropped:
-            self._waiting = deque(each for each in self._waiting if not each.is_dropped)
-        for entry in dropped:
-            entry.done.set_result(Creation())
+        for line in (self._of_groups, self._singles):
+            entries = list(line)
+            line.clear()
+            for entry in entries:
+                if entry.is_dropped:
+                    entry.done.set_result(Creation())
+                else:
+                    line.append(entry)
 
     def close(self) -> None:
         """Create nothing more."""
@@ -120,23 +158,40 @@ class CreationQueue:
             finally:
                 if creation is None or creation.pod is None:
                     self._existing -= 1
+                    self._making.remove(entry.pod.name)
+                    self._changed.set()
                 if creation is not None and not entry.done.done():
                     entry.done.set_result(creation)
 
+    def _line_of(self, entry: _Entry) -> deque[_Entry]:
+        return self._of_groups if entry.pod.is_of_group else self._singles
+
+    @property
+    def _is_full(self) -> bool:
+        return 0 < self.max_pods <= self._existing
+
     async def _next(self) -> _Entry:
-        """Return the next pod when the pause is over."""
+        """Return the next pod when nothing holds it back."""
         while True:
-            left_s = self._paused_until - asyncio.get_running_loop().time()
-            is_full = 0 < self.max_pods <= self._existing
-            if self._waiting and left_s <= 0 and not is_full:
+            now = asyncio.get_running_loop().time()
+            line = self._of_groups or self._singles
+            wait_s = self._wait_s(line, now)
+            if wait_s == 0.0:
+                entry = line.popleft()
                 self._existing += 1
-                return self._waiting.popleft()
+                self._making.add(entry.pod.name, now)
+                return entry
             self._changed.clear()
-            try:
-                async with asyncio.timeout(left_s if self._waiting and left_s > 0 else None):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
                     await self._changed.wait()
-            except TimeoutError:
-                continue
+
+    def _wait_s(self, line: deque[_Entry], now: float) -> float | None:
+        """Return how long the first pod of a line has to wait at most; None if a change ends the wait."""
+        if not line or self._is_full:
+            return None
+        held_s = 0.0 if line is self._of_groups else self._making.wait_s(now)
+        return max(0.0, self._paused_until - now, held_s)
 
     async def _try(self, entry: _Entry) -> Creation | None:
         """Send one request; return how the creation ended, None if it has to be tried again."""
@@ -158,13 +213,13 @@ class CreationQueue:
                 self._accepted()  # the cluster answers
                 return Creation(error=str(error))
             case Refusal.REPEAT:
-                self._waiting.appendleft(entry)
+                self._line_of(entry).appendleft(entry)
                 self._pause(error.retry_after_s)
             case Refusal.NO_ROOM | Refusal.NOT_READY:
                 entry.is_in_doubt = was_in_doubt
-                self._waiting.append(entry)
+                self._line_of(entry).append(entry)
                 self._refused_in_a_row += 1
-                if self._refused_in_a_row >= min(AT_ONCE, len(self._waiting)):
+                if self._refused_in_a_row >= min(AT_ONCE, len(self._of_groups) + len(self._singles)):
                     self._pause(error.retry_after_s)
                 entry.pod.refused(refusal, error)
         return None
@@ -176,7 +231,7 @@ class CreationQueue:
             pod = await self._cluster.get("pods", wanted["name"])
         except ClusterError as failure:
             if failure.status != 403:  # 404: it was removed meanwhile
-                self._waiting.appendleft(entry)
+                self._line_of(entry).appendleft(entry)
                 self._pause(failure.retry_after_s)
                 return None
             self._accepted()

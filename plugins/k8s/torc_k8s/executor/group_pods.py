@@ -116,6 +116,7 @@ class GroupPods:
             lambda pod: self._note_running(rank, number, pod),
             lambda _: self._note_waiting(),
             lambda _: None,
+            is_of_group=True,
         )
         self.members.append(member)
         self.followed[name] = member

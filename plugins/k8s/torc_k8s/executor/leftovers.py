@@ -1,16 +1,17 @@
 """Removal of all that a runner has left in the cluster."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Final
 
 from attrs import define, field
 
 from torc_k8s.cluster import Cluster, ClusterError
+from torc_k8s.executor.deletions import FEW, delete_jobs, parts
 from torc_k8s.executor.names import KEPT, is_scope, owner_name
-from torc_k8s.pods.names import SCOPE, WORKFLOW, number_of, selector
+from torc_k8s.pods.names import JOB, SCOPE, WORKFLOW, number_of, selector
 
-AT_ONCE: Final = 8
+AT_ONCE: Final = 16
 
 
 async def remove_scope(cluster: Cluster, scope: str, *, patience_s: float, kept: bool = False) -> None:
@@ -26,23 +27,32 @@ async def remove_scope(cluster: Cluster, scope: str, *, patience_s: float, kept:
         ClusterError: the cluster refuses, or does not answer.
     """
     pods, _ = await cluster.list("pods", labels=selector(scope), patience_s=patience_s)
-    await remove_pods(cluster, [pod for pod in pods if kept or not is_kept(pod)], patience_s=patience_s)
+    await _remove_pods(cluster, scope, [pod for pod in pods if kept or not is_kept(pod)], patience_s, kept=kept)
     await cluster.delete("secrets", owner_name(scope), patience_s=patience_s)
     await cluster.delete("configmaps", owner_name(scope), patience_s=patience_s)
 
 
-async def remove_pods(cluster: Cluster, pods: Iterable[dict[str, Any]], *, patience_s: float) -> None:
-    """Remove pods at once, whether their processes have ended or not.
+async def _remove_pods(
+    cluster: Cluster, scope: str, pods: Sequence[dict[str, Any]], patience_s: float, *, kept: bool
+) -> None:
+    """Remove pods at once, whether their processes have ended or not: together, and then those that are left.
 
     Raises:
         ClusterError: the cluster refuses, or does not answer.
     """
+    if len(pods) > FEW:
+        jobs = {number_of(pod["metadata"].get("labels") or {}, JOB) for pod in pods} - {None}
+        for part in parts(sorted(job for job in jobs if job is not None)):
+            await delete_jobs(cluster, scope, part, grace_s=0, kept=kept, patience_s=patience_s)
+        pods, _ = await cluster.list("pods", labels=selector(scope), patience_s=patience_s)
+        pods = [pod for pod in pods if kept or not is_kept(pod)]
     limit = asyncio.Semaphore(AT_ONCE)
 
     async def remove(pod: dict[str, Any]) -> None:
         metadata = pod["metadata"]
         async with limit:
-            await cluster.delete("pods", metadata["name"], grace_s=0, uid=metadata["uid"], patience_s=patience_s)
+            if not (metadata.get("deletionTimestamp") and metadata.get("deletionGracePeriodSeconds") == 0):
+                await cluster.delete("pods", metadata["name"], grace_s=0, uid=metadata["uid"], patience_s=patience_s)
             if metadata.get("finalizers"):
                 await _release(cluster, metadata["name"], patience_s)
 

@@ -50,6 +50,9 @@ EVENTS_AFTER_S: Final = 5.0
 """When a pod has waited on its node for so long, its events are read."""
 EVENTS_EVERY_S: Final = 30.0
 
+QUEUED_S: Final = 30.0
+"""A job whose pod is held back for so long says why."""
+
 _log: Final = logging.getLogger(__name__)
 
 
@@ -103,6 +106,7 @@ class MemberPod:
         on_begun: Called once when its main container has begun.
         on_waiting: Called when what it waits for changes.
         on_over: Called once when none of its processes runs any more.
+        is_of_group: Other pods may wait for it.
         facts: What its status said last; None before the cluster has it.
         waiting: What it waits for; None if it has begun, or nothing is known.
         has_begun: Its main container has begun.
@@ -115,11 +119,14 @@ class MemberPod:
     on_begun: Callable[["MemberPod"], None]
     on_waiting: Callable[["MemberPod"], None]
     on_over: Callable[["MemberPod"], None]
+    is_of_group: bool = False
     facts: PodFacts | None = field(default=None, init=False)
     waiting: WaitingReason | None = field(default=None, init=False)
     has_begun: bool = field(default=False, init=False)
     _end: asyncio.Future[PodEnd] = field(init=False, factory=lambda: asyncio.get_running_loop().create_future())
     _exists: bool = field(default=False, init=False)
+    _made_at: float = field(init=False, factory=time.time)
+    """When it was given to the queue, seconds since the epoch."""
     _grace_s: int | None = field(default=None, init=False)
     """Grace period of the stop that was ordered."""
     _delete_at: float | None = field(default=None, init=False)
@@ -196,8 +203,11 @@ class MemberPod:
         """Take what the cluster has of the pod; ``is_gone`` means that it has removed the pod."""
         facts = self.facts = PodFacts.of(pod)
         self._exists = True
-        if self._end.done():
-            return
+        if not self._end.done():
+            self._progress(facts, is_gone=is_gone)
+            self._tell_queue()
+
+    def _progress(self, facts: PodFacts, *, is_gone: bool) -> None:
         if not self.has_begun and has_begun(facts):
             self.has_begun, self.waiting = True, None
             self.on_begun(self)
@@ -210,6 +220,11 @@ class MemberPod:
             self._end.set_result(found)
         elif not self.has_begun:
             self._judge_wait(time.time())
+
+    def _tell_queue(self) -> None:
+        """Tell the queue of creations whether the cluster is still at work for the pod."""
+        is_made = self.has_begun or self._end.done() or self.waiting is not None
+        self.services.creations.note(self.name, self.facts.node if self.facts is not None else "", is_made=is_made)
 
     @property
     def started_at(self) -> float:
@@ -229,7 +244,10 @@ class MemberPod:
 
     def tick(self, now: float) -> None:
         """Look at what only the time tells: limits of waiting, and lost nodes. Called about once a second."""
-        if self._end.done() or self.facts is None:
+        if self._end.done():
+            return
+        if self.facts is None:
+            self._note_queue(now)
             return
         if not self.has_begun:
             self._judge_wait(now)
@@ -256,6 +274,12 @@ class MemberPod:
 
     # --- waiting ---------------------------------------------------------------------------------
 
+    def _note_queue(self, now: float) -> None:
+        """Tell why a pod that waits in the queue for long is not created."""
+        why = self.services.creations.hindrance if now - self._made_at > QUEUED_S else None
+        if why is not None and (self.waiting is None or self.waiting.kind is WaitingKind.PREPARING):
+            self._wait_for(WaitingReason(WaitingKind.PREPARING, *why, since=self._made_at))
+
     def _judge_wait(self, now: float) -> None:
         assert self.facts is not None, "the cluster has the pod"
         stated = waiting_reason(self.facts, ())
@@ -278,6 +302,7 @@ class MemberPod:
             self._events = tuple(events)
             if not self.has_begun and not self._end.done() and facts is not None:
                 self._wait_for(waiting_reason(facts, events))
+                self._tell_queue()
 
     def _wait_for(self, reason: WaitingReason | None) -> None:
         before = self.waiting
@@ -350,11 +375,8 @@ class MemberPod:
 
     def _order_deletion(self) -> None:
         self._delete_at = None
-        self.services.spawn(self._delete(self._grace_s))
-
-    async def _delete(self, grace_s: int | None) -> None:
-        with suppress(ClusterError):  # refused: the next stop tries again
-            await self.services.settle(lambda: self.services.cluster.delete("pods", self.name, grace_s=grace_s))
+        key = self.facts.key if self.facts is not None and not self.is_of_group else None
+        self.services.deletions.order(self.name, None if key is None else key.job_id, self._grace_s)
 
     # --- the end ---------------------------------------------------------------------------------
 
@@ -434,8 +456,13 @@ class MemberPod:
         services = self.services
         with suppress(ClusterError):  # it is gone; or it stays for the removal of the whole scope
             await services.settle(lambda: services.cluster.patch("pods", self.name, {"metadata": changes}))
-            if not is_kept:
+            if not (is_kept or self._is_deleted):
                 await services.settle(lambda: services.cluster.delete("pods", self.name, grace_s=0))
+
+    @property
+    def _is_deleted(self) -> bool:
+        """Whether only a finalizer keeps it."""
+        return self.facts is not None and self.facts.was_asked_to_end and self.facts.deletion_grace_s == 0
 
 
 def _beside(path: str, suffix: str) -> str:

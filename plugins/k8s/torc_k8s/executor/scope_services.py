@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 from torc_framework.api import LauncherEvent
 from torc_k8s.cluster import Cluster, ClusterError, ClusterUnreachable
 from torc_k8s.executor.creation_queue import CreationQueue
+from torc_k8s.executor.deletions import Deletions
 from torc_k8s.pods.facts import PodEvent
 from torc_k8s.pods.options import K8sOptions
 
@@ -35,6 +36,7 @@ class ScopeServices:
 
     Attributes:
         creations: The queue of pods to create.
+        deletions: The deletions of pods.
         readers: Limits the logs of running pods that are read at once.
         last_readers: The same for pods that have ended, which do not wait for those that run.
         is_answering: The cluster answers.
@@ -51,6 +53,7 @@ class ScopeServices:
         self.cluster, self.scope, self.options = cluster, scope, options
         self.output_dir, self.report = output_dir, report
         self.creations = CreationQueue(cluster, options.max_pods)
+        self.deletions = Deletions(cluster, scope, self.settle, self.spawn)
         self.readers = asyncio.Semaphore(READERS_AT_ONCE)
         self.last_readers = asyncio.Semaphore(READERS_AT_ONCE)
         self.is_answering = True
