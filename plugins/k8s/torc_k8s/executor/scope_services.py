@@ -13,7 +13,7 @@ from torc_k8s.pods.options import K8sOptions
 
 T = TypeVar("T")
 
-CHANGES_AT_ONCE: Final = 8
+CHANGES_AT_ONCE: Final = 16
 """Requests that change or delete pods, at once."""
 READERS_AT_ONCE: Final = 64
 """Logs of running pods that are read at once, and as many of pods that have ended. Each takes three descriptors."""
