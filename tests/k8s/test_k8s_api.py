@@ -90,10 +90,12 @@ def test_a_pod_without_room_ends_after_a_limit(api_torc: PodTorc) -> None:
     assert api_torc.namespace.left() == {}
 
 
-def test_an_interrupted_run_leaves_nothing(api_torc: PodTorc) -> None:
-    write_spec(api_torc, "a", "b")
+@pytest.mark.parametrize("count", [2, 60])
+def test_an_interrupted_run_leaves_nothing(api_torc: PodTorc, count: int) -> None:
+    """Many pods are created in portions, and deleted together."""
+    write_spec(api_torc, *(f"j{number}" for number in range(count)))
     running = api_torc.start("run", "w.yaml", *nowhere())
-    eventually(lambda: len(job_pods(api_torc.namespace)) == 2)
+    eventually(lambda: len(job_pods(api_torc.namespace)) == count)
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=60)
     eventually(lambda: api_torc.namespace.left() == {}, api_torc.namespace.left)

@@ -159,11 +159,13 @@ def test_pods_that_take_long_do_not_count() -> None:
     making = PodsInMaking()
     for number in range(PER_NODE):
         making.add(f"p{number}", 0.0)
-    making.place("p0", "node-1")
     assert making.wait_s(0.0) == WITHOUT_NODE_S
     assert making.wait_s(WITHOUT_NODE_S) == 0.0
-    for number in range(PER_NODE - 1):
-        making.add(f"q{number}", WITHOUT_NODE_S)
-        making.place(f"q{number}", "node-1")
-    assert making.wait_s(WITHOUT_NODE_S) == LONGEST_S - WITHOUT_NODE_S
-    assert making.wait_s(LONGEST_S) == 0.0
+    for number in range(PER_NODE):
+        making.place(f"p{number}", "node-1", 1.0)
+    assert making.wait_s(1.0) == LONGEST_S
+    making.place("p0", "node-1", LONGEST_S)
+    assert making.wait_s(1.0 + LONGEST_S) == 0.0
+    making.forget("p0")
+    making.add("p0", 1.0 + LONGEST_S)
+    assert making.remove("p0")

@@ -110,7 +110,7 @@ class CreationQueue:
             node: Its node; empty if it has none.
             is_made: It has begun or ended, or states why it does not begin: the cluster is not at work for it.
         """
-        is_new_node = bool(node) and self._making.place(name, node)
+        is_new_node = bool(node) and self._making.place(name, node, asyncio.get_running_loop().time())
         if (is_made and self._making.remove(name)) or is_new_node:
             self._changed.set()
 
@@ -123,8 +123,9 @@ class CreationQueue:
             return "PodsStarting", "the cluster starts other pods of this run first"
         return None
 
-    def pod_ended(self) -> None:
+    def pod_ended(self, name: str) -> None:
         """Note that the processes of a pod have ended: it occupies nothing any more."""
+        self._making.forget(name)
         self._existing -= 1
         self.hurry()
 

@@ -180,7 +180,7 @@ class MemberPod:
             self.planned = None
             self.exists(creation.pod)
             end = await self._end
-            self.services.creations.pod_ended()
+            self.services.creations.pod_ended(self.name)
         self.on_over(self)
         if not self.has_begun and self._grace_s is not None:
             return self._not_started()

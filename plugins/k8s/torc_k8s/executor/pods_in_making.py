@@ -8,40 +8,46 @@ PER_NODE: Final = 24
 """Pods that a node makes at once. A node that starts many more containers at once takes longer for all of them."""
 LONGEST_S: Final = 20.0
 """A pod that takes longer waits for something that nothing states yet, such as the download of its image."""
-WITHOUT_NODE_S: Final = 2.0
-"""A pod that has no node after this time waits for the scheduler, and burdens no node."""
+WITHOUT_NODE_S: Final = 0.5
+"""A pod that has no node after this time waits for the scheduler, and burdens no node until it has one."""
 
 
 @define(eq=False)
 class PodsInMaking:
-    """The pods of one scope that are requested or created, have not begun, and state no reason for that.
+    """The pods of one scope that were just requested or have a node, have not begun, and state no reason for that.
 
     Times are those of the clock of the event loop.
     """
 
-    _since: dict[str, float] = field(factory=dict, init=False)
-    """When a pod was requested, by its name; the oldest first."""
+    _until: dict[str, float] = field(factory=dict, init=False)
+    """Until when a pod counts at the longest, by its name."""
     _placed: set[str] = field(factory=set, init=False)
-    """Names of those that have a node."""
+    """Names of the pods that were given a node, and have not ended."""
     _nodes: set[str] = field(factory=set, init=False)
     """Nodes that pods of this scope were given."""
 
     def add(self, name: str, now: float) -> None:
         """Count a pod whose creation is requested."""
-        self._since.setdefault(name, now)
+        if name not in self._placed:
+            self._until[name] = now + WITHOUT_NODE_S
 
-    def place(self, name: str, node: str) -> bool:
-        """Note the node that a pod was given; return whether it is a new one."""
+    def place(self, name: str, node: str, now: float) -> bool:
+        """Count a pod that was given a node; return whether pods of this scope had none there before."""
+        if name not in self._placed:
+            self._placed.add(name)
+            self._until[name] = now + LONGEST_S
         is_new = node not in self._nodes
         self._nodes.add(node)
-        if name in self._since:
-            self._placed.add(name)
         return is_new
 
     def remove(self, name: str) -> bool:
         """Count a pod no more; return whether it was counted."""
+        return self._until.pop(name, None) is not None
+
+    def forget(self, name: str) -> None:
+        """Note that a pod has ended."""
+        self.remove(name)
         self._placed.discard(name)
-        return self._since.pop(name, None) is not None
 
     @property
     def limit(self) -> int:
@@ -50,13 +56,7 @@ class PodsInMaking:
 
     def wait_s(self, now: float) -> float:
         """Return after how many seconds at the latest another pod may be requested; 0 means now."""
-        if len(self._since) < self.limit:
+        if len(self._until) < self.limit:
             return 0.0
-        ends = {name: self._end(name, since) for name, since in self._since.items()}
-        for name, end in ends.items():
-            if end <= now:
-                self.remove(name)
-        return 0.0 if len(self._since) < self.limit else min(ends[name] for name in self._since) - now
-
-    def _end(self, name: str, since: float) -> float:
-        return since + (LONGEST_S if name in self._placed else WITHOUT_NODE_S)
+        self._until = {name: end for name, end in self._until.items() if end > now}
+        return 0.0 if len(self._until) < self.limit else min(self._until.values()) - now
