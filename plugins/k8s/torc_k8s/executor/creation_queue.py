@@ -89,6 +89,7 @@ class CreationQueue:
     _changed: asyncio.Event = field(factory=asyncio.Event, init=False)
     _workers: list[asyncio.Task[None]] = field(factory=list, init=False)
     _refused_in_a_row: int = field(default=0, init=False)
+    _is_dropping: bool = field(default=False, init=False)
     _pause_s: float = field(default=0.0, init=False)
     _paused_until: float = field(default=0.0, init=False)
 
@@ -135,15 +136,21 @@ class CreationQueue:
         self._changed.set()
 
     def drop_unwanted(self) -> None:
-        """Take out the pods that are not wanted any more."""
+        """Take out the pods that are not wanted any more, soon: those of one stop together."""
+        if not self._is_dropping:
+            self._is_dropping = True
+            asyncio.get_running_loop().call_soon(self._drop)
+
+    def _drop(self) -> None:
+        self._is_dropping = False
         for line in (self._of_groups, self._singles):
             entries = list(line)
             line.clear()
             for entry in entries:
-                if entry.is_dropped:
-                    entry.done.set_result(Creation())
-                else:
+                if not entry.is_dropped:
                     line.append(entry)
+                elif not entry.done.done():
+                    entry.done.set_result(Creation())
 
     def close(self) -> None:
         """Create nothing more."""
