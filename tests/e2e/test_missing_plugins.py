@@ -57,6 +57,26 @@ def spec(work: Path, **fields: object) -> str:
     return "w.yaml"
 
 
+@pytest.mark.parametrize(
+    ("words", "fields"),
+    [
+        (("run", "w.yaml", "--executor", "kubernetes"), {}),
+        (("run", "w.yaml", "--executor", "Kube"), {}),
+        (("run", "w.yaml"), {"executor_options": {"kubernetes": {"image": "x"}}}),
+        (("run", "w.yaml"), {"jobs": [{"name": "a", "command": "true", "executor": "kubernetes"}]}),
+        (("kubernetes", "check"), {}),
+        (("kube", "check"), {}),
+    ],
+)
+def test_kubernetes_is_called_k8s(torc: Torc, work: Path, words: tuple[str, ...], fields: dict[str, object]) -> None:
+    """Another name of it is refused in one line with the right one."""
+    spec(work, **fields)
+    done = torc(*words)
+    assert done.returncode != 0
+    assert done.stderr.count("\n") == 1
+    assert "did you mean 'k8s'?" in done.stderr
+
+
 def test_every_distribution_of_the_repository_is_in_the_table() -> None:
     folders = {f"plugins/{path.parent.name}" for path in ROOT.glob("plugins/*/pyproject.toml")}
     assert {each.folder for each in SHIPPED} == folders

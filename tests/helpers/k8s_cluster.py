@@ -125,6 +125,8 @@ class Namespace:
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT}
         self.create("rolebindings", {"metadata": {"name": ACCOUNT}, "subjects": [subject], "roleRef": reference})
         self.write_kubeconfig(self.token())
+        # Without the account "default", which a controller makes, pods are refused.
+        eventually(lambda: {each["metadata"]["name"] for each in self.all("serviceaccounts")} >= {"default"})
 
     @contextmanager
     def seeing_nodes(self, *, granted: bool = True) -> Iterator[None]:

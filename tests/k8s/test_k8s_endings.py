@@ -208,6 +208,17 @@ def test_pods_that_never_start(pod_torc: PodTorc) -> None:
         assert job.exit_class == WAITS[name].exit_class, (name, job)
         assert WAITS[name].reason in f"{job.reason} {job.observation}", (name, job)
     assert pod_torc.namespace.left() == {}
+    check_that_no_output_is_missed(pod_torc, len(WAITS))
+
+
+def check_that_no_output_is_missed(torc: PodTorc, never_began: int) -> None:
+    """Check that the reports on jobs that never began say so, and do not ask for their logs."""
+    report = torc.json("why-failed", 1)
+    assert (report["failed_jobs"], report["failed_jobs_that_never_began"]) == (never_began, never_began)
+    assert "logs can be read" not in torc("why-failed", 1)
+    said = "there is no output, because the job never began"
+    assert said in torc("why-failed", "--job", 1)
+    assert said in torc("jobs", "logs", 1, code=1)
 
 
 def test_a_quota_is_waited_for(pod_torc: PodTorc) -> None:

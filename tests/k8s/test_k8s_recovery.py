@@ -1,8 +1,9 @@
-"""Recovery of jobs in pods that ran out of memory, within what the namespace permits."""
+"""Recovery of jobs in pods that ran out of memory or time, within what the namespace permits."""
 
 from typing import Any
 
-from k8s_cluster import PYTHON, PodTorc
+from k8s_cluster import BUSYBOX, PYTHON, PodTorc, by_pods, eventually
+from run_results import all_results
 
 TOUCHES_MIB = "python3 -c \"held = b'x' * (100 * 1024**2); print(len(held))\""
 """Command that needs about 110 MiB."""
@@ -49,3 +50,53 @@ def test_no_request_exceeds_the_limit_of_the_namespace(pod_torc: PodTorc) -> Non
     refused = pod_torc.run("recover", wf)
     assert refused.returncode == 1
     assert memory(pod_torc, wf) == "80m"
+
+
+SLOW: dict[str, Any] = {
+    "name": "timeout",
+    "resource_requirements": [{"name": "short", "num_cpus": 1, "memory": "20m", "runtime": "PT4S"}],
+    "jobs": [
+        {"name": "slow", "command": "sleep 8; echo done", "resource_requirements": "short"},
+        {"name": "quick", "command": "true", "resource_requirements": "short"},
+        {"name": "next", "command": "true", "depends_on": ["slow"]},
+    ],
+}
+"""A workflow with a job that needs twice its run time. The policy gives a minute at least."""
+
+
+def runtimes(torc: PodTorc) -> dict[str, str]:
+    """Return the run time that each job of the first workflow requests now."""
+    records = torc.json("resource-requirements", "list", 1)["resource_requirements"]
+    by_id = {each["id"]: str(each["runtime"]) for each in records}
+    return {job["name"]: by_id[job["resource_requirements_id"]] for job in torc.json("jobs", "list", 1)["jobs"]}
+
+
+def check_slow(torc: PodTorc) -> None:
+    """Check that the job timed out once, then completed within the longer limit, and that others kept theirs."""
+    of_slow = [each for each in all_results(torc) if each["job_id"] == 1]
+    assert [each["exit_class"] for each in of_slow] == ["timeout", "success"]
+    assert {job["status"] for job in torc.json("jobs", "list", 1)["jobs"]} == {"completed"}
+    found = runtimes(torc)
+    assert (found["slow"], found["quick"]) == ("PT1M", "PT4S")
+    assert torc.namespace.pods() == {}
+
+
+def test_a_job_that_ran_out_of_time_gets_more(pod_torc: PodTorc) -> None:
+    """The program in its container ended it at its limit; the policy raises the limit, and the next pod has time."""
+    pod_torc.write("w.yaml", SLOW)
+    pod_torc("run", "w.yaml", *by_pods(BUSYBOX), code=1)
+    pod_torc("recover", 1, "--runtime-multiplier", 5)
+    pod_torc("run", 1, *by_pods(BUSYBOX))
+    check_slow(pod_torc)
+
+
+def test_a_workflow_that_is_watched_recovers_by_itself(pod_torc: PodTorc) -> None:
+    """``torc watch --recover`` raises the run time; the runner of the other process goes on with the job."""
+    pod_torc.write("w.yaml", SLOW)
+    pod_torc("run", "w.yaml", *by_pods(BUSYBOX), code=1)
+    watch = pod_torc.start("watch", 1, "--recover", "--runtime-multiplier", 5, "--poll-interval", 1)
+    eventually(lambda: runtimes(pod_torc)["slow"] == "PT1M", "it is recovered")
+    pod_torc("run", 1, *by_pods(BUSYBOX))
+    stdout, stderr = watch.communicate(timeout=120)
+    assert watch.returncode == 0, stdout + stderr
+    check_slow(pod_torc)

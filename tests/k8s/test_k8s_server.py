@@ -103,13 +103,10 @@ def server(namespace: Namespace, tmp_path: Path, work: Path) -> Iterator[PodTorc
 
 
 def test_servers_in_pods_answer(server: PodTorc, namespace: Namespace) -> None:
-    """They require a password; the budget lets one of two go; /metrics is there for Prometheus."""
+    """They require a password; the budget lets one of two go."""
     server("ping")
     denied = server.run("workflows", "list", env={"TORC_PASSWORD": "wrong"})
     assert denied.returncode != 0
-    metrics = server.env["TORC_API_URL"].replace("/torc-service/v1", "/metrics")
-    with urllib.request.urlopen(metrics, timeout=10) as answer:
-        assert b"torc_" in answer.read()
     budget = namespace.admin.call(
         "GET", f"/apis/policy/v1beta1/namespaces/{namespace.name}/poddisruptionbudgets/torc-server"
     )
@@ -117,10 +114,34 @@ def test_servers_in_pods_answer(server: PodTorc, namespace: Namespace) -> None:
         pod["status"]["containerStatuses"][0]["restartCount"] == 0 for pod in ready_pods(namespace, "torc-server")
     )
     assert (budget["status"]["expectedPods"], budget["status"]["disruptionsAllowed"]) == (2, 1)
+    check_monitor(namespace)
+
+
+def check_monitor(namespace: Namespace) -> None:
+    """Check that the ServiceMonitor names a Service, a port and a path whose endpoints answer with metrics.
+
+    It is not applied: an API server of Kubernetes 1.20 that was built with Go 1.18 or newer ends with a memory fault
+    when it reads a custom resource (github.com/modern-go/reflect2 1.0.1).
+    """
     (monitor,) = manifests(namespace, "monitoring")
-    (service,) = namespace.all("services", "app.kubernetes.io/name=torc-server")
-    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
-    assert monitor["spec"]["endpoints"][0]["port"] in {port["name"] for port in service["spec"]["ports"]}
+    assert (monitor["apiVersion"], monitor["kind"]) == ("monitoring.coreos.com/v1", "ServiceMonitor")
+    assert monitor["metadata"]["namespace"] == namespace.name  # without a namespaceSelector it is that of the Service
+    wanted = ",".join(f"{name}={value}" for name, value in monitor["spec"]["selector"]["matchLabels"].items())
+    (service,) = namespace.all("services", wanted)
+    (endpoint,) = monitor["spec"]["endpoints"]
+    assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
+    subsets = namespace.get("endpoints", service["metadata"]["name"])["subsets"]
+    found = [
+        f"http://{address['ip']}:{port['port']}{endpoint['path']}"
+        for subset in subsets
+        for port in subset["ports"]
+        for address in subset["addresses"]
+        if port["name"] == endpoint["port"]
+    ]
+    assert len(found) == 2
+    for url in found:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            assert b"torc_" in answer.read()
 
 
 SPEC = """
@@ -147,6 +168,20 @@ def test_worker_pods_run_a_workflow_against_it(server: PodTorc, namespace: Names
     eventually(lambda: {pod["status"]["phase"] for pod in namespace.pods("torc-request").values()} == {"Succeeded"})
     nodes = server.json("scheduled-compute-nodes", "list", wf)
     assert {each["status"] for each in nodes["scheduled_compute_nodes"]} == {"complete"}
+    check_clean(server, namespace, wf)
+
+
+def check_clean(torc: PodTorc, namespace: Namespace, workflow_id: int) -> None:
+    """Check that ``torc k8s clean`` shows and removes the worker pods that have ended, and keeps them if told to."""
+    ended = sorted(namespace.pods("torc-request"))
+    assert ended
+    kept = torc.run("k8s", "clean", workflow_id, env={"TORC_EXECUTOR__K8S__KEEP_PODS": "all"})
+    assert "have left nothing" in kept.stdout
+    assert torc.json("k8s", "clean", workflow_id, "--dry-run")["workers"] == ended
+    assert sorted(namespace.pods("torc-request")) == ended
+    said = torc("k8s", "clean", workflow_id)
+    assert all(f"worker pod {name}" in said for name in ended)
+    assert namespace.pods("torc-request") == {}
 
 
 def statuses(torc: PodTorc, workflow_id: int) -> dict[str, int]:
@@ -193,6 +228,7 @@ def test_workers_that_are_deleted_lost_or_canceled(server: PodTorc, namespace: N
 
     (first,) = workers(server, wf, "--max-parallel-jobs", "2")
     eventually(lambda: running(server, wf, 2))
+    assert server.json("k8s", "clean", wf, "--kept")["workers"] == []
     namespace.delete("pods", first)  # as a drain does it: the runner has time to report
     eventually(lambda: first not in namespace.pods())
     assert statuses(server, wf).get("running") is None

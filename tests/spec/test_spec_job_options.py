@@ -39,7 +39,7 @@ class BoatOptions:
             raise ConfigError("sails need an image")
 
 
-KNOWN = {"boats": KnownExecutor(runs_containers=True, job_options=BoatOptions), "feet": KnownExecutor()}
+KNOWN = {"boats": KnownExecutor(True, BoatOptions, frozenset({"harbour_fee"})), "feet": KnownExecutor()}
 HERE = LoadOptions(known_executors=KNOWN)
 TO_RUN = evolve(HERE, executors=set(KNOWN))
 
@@ -182,6 +182,11 @@ BAD: dict[str, tuple[str, str]] = {
     "a typo": (
         job("executor_options: {boats: {imag: x}}"),
         "w.yaml:5:30: jobs[0].executor_options.boats.imag: unknown key 'imag'; did you mean 'image'?",
+    ),
+    "an option of the run": (
+        job("executor_options: {boats: {harbour_fee: 3}}"),
+        "w.yaml:5:30: jobs[0].executor_options.boats.harbour_fee: unknown key 'harbour_fee'; it holds for all jobs of "
+        "a run: give --harbour-fee to 'torc run', or set harbour_fee under [executor.boats] in the configuration",
     ),
     "a wrong type within a list": (
         job("executor_options: {boats: {ropes: [{}, {length: far}]}}"),

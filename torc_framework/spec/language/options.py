@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol, Self
 
-from attrs import field, frozen
+from attrs import field, fields_dict, frozen
 
 from torc_framework.job_options import runs_containers
 from torc_framework.models.action_types import ActionType
@@ -17,10 +17,12 @@ class KnownExecutor:
     Attributes:
         runs_containers: It runs an attempt in the image that its job names.
         job_options: Its class of job options; None if it has none.
+        run_options: Names of its options that hold for a whole run.
     """
 
     runs_containers: bool = False
     job_options: type[Any] | None = None
+    run_options: frozenset[str] = frozenset()
 
 
 class SpecPlugins(Protocol):
@@ -80,7 +82,8 @@ class LoadOptions:
             action_types={name: action_type.schema for name, action_type in plugins.action_types().items()},
             executors=set(kinds) if to_run else None,
             known_executors={
-                name: KnownExecutor(runs_containers(kind), kind.JobOptions) for name, kind in kinds.items()
+                name: KnownExecutor(runs_containers(kind), kind.JobOptions, frozenset(fields_dict(kind.Options)))
+                for name, kind in kinds.items()
             },
             needs_scheduler=plugins.needs_scheduler,
             **others,

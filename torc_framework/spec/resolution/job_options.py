@@ -101,7 +101,10 @@ class JobOptionsBinder:
             for problem in error.problems:
                 is_mine = problem.path[0] in mine if problem.path else name in own
                 path = (*(at if is_mine else ()), KEY, name, *problem.path)
-                finding = SpecFinding(problem.found, problem.expected, problem.hint, path, problem.at_key)
+                hint = problem.hint
+                if problem.at_key and len(problem.path) == 1 and problem.path[0] in known.run_options:
+                    hint = _run_option_hint(name, str(problem.path[0]))
+                finding = SpecFinding(problem.found, problem.expected, hint, path, problem.at_key)
                 self.problems.add(finding, "option")
         else:
             self._checked.add(key)
@@ -115,6 +118,15 @@ class JobOptionsBinder:
             self.problems.warn(
                 f"{KEY} of {names} have no effect in jobs whose executor is {job.executor!r}, such as {job.name!r}"
             )
+
+
+def _run_option_hint(executor: str, key: str) -> str:
+    """Return how an option is given that holds for all jobs of a run."""
+    option = "--" + key.replace("_", "-")
+    return (
+        f"it holds for all jobs of a run: give {option} to 'torc run', or set {key} under [executor.{executor}] in the "
+        "configuration"
+    )
 
 
 def _merged(defaults: ExecutorOptions, own: ExecutorOptions) -> ExecutorOptions:

@@ -47,7 +47,7 @@ CLUSTER_RIGHTS: Final = (
     AccessRight(
         "nodes",
         ("get", "list"),
-        "keep requests within the largest node, and notice lost nodes sooner",
+        "keep requests within the largest node",
         namespaced=False,
         required=False,
     ),

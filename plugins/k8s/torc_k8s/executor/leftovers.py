@@ -1,7 +1,7 @@
 """Removal of all that a runner has left in the cluster."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any, Final
 
 from attrs import define, field
@@ -26,26 +26,28 @@ async def remove_scope(cluster: Cluster, scope: str, *, patience_s: float, kept:
     Raises:
         ClusterError: the cluster refuses, or does not answer.
     """
-    pods, _ = await cluster.list("pods", labels=selector(scope), patience_s=patience_s)
-    await _remove_pods(cluster, scope, [pod for pod in pods if kept or not is_kept(pod)], patience_s, kept=kept)
-    await cluster.delete("secrets", owner_name(scope), patience_s=patience_s)
-    await cluster.delete("configmaps", owner_name(scope), patience_s=patience_s)
-
-
-async def _remove_pods(
-    cluster: Cluster, scope: str, pods: Sequence[dict[str, Any]], patience_s: float, *, kept: bool
-) -> None:
-    """Remove pods at once, whether their processes have ended or not: together, and then those that are left.
-
-    Raises:
-        ClusterError: the cluster refuses, or does not answer.
-    """
+    pods = await _pods_of(cluster, scope, patience_s=patience_s, kept=kept)
     if len(pods) > FEW:
         jobs = {number_of(pod["metadata"].get("labels") or {}, JOB) for pod in pods} - {None}
         for part in parts(sorted(job for job in jobs if job is not None)):
             await delete_jobs(cluster, scope, part, grace_s=0, kept=kept, patience_s=patience_s)
-        pods, _ = await cluster.list("pods", labels=selector(scope), patience_s=patience_s)
-        pods = [pod for pod in pods if kept or not is_kept(pod)]
+        pods = await _pods_of(cluster, scope, patience_s=patience_s, kept=kept)
+    await remove_pods(cluster, pods, patience_s=patience_s)
+    await cluster.delete("secrets", owner_name(scope), patience_s=patience_s)
+    await cluster.delete("configmaps", owner_name(scope), patience_s=patience_s)
+
+
+async def _pods_of(cluster: Cluster, scope: str, *, patience_s: float, kept: bool) -> list[dict[str, Any]]:
+    pods, _ = await cluster.list("pods", labels=selector(scope), patience_s=patience_s)
+    return [pod for pod in pods if kept or not is_kept(pod)]
+
+
+async def remove_pods(cluster: Cluster, pods: Collection[dict[str, Any]], *, patience_s: float) -> None:
+    """Remove pods one by one, at once, whether their processes have ended or not.
+
+    Raises:
+        ClusterError: the cluster refuses, or does not answer.
+    """
     limit = asyncio.Semaphore(AT_ONCE)
 
     async def remove(pod: dict[str, Any]) -> None:

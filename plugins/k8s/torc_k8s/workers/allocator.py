@@ -28,7 +28,7 @@ from torc_k8s.pods.options import K8sOptions
 from torc_k8s.pods.template import load_template
 from torc_k8s.workers.worker_options import WorkerShape, refuse_loopback
 from torc_k8s.workers.worker_pods import REQUEST, WorkerPlan, request_label, selector
-from torc_k8s.workers.worker_states import ending_of, is_alive, never_starts, pending_reason
+from torc_k8s.workers.worker_states import ending_of, is_alive, is_kept, never_starts, pending_reason
 
 LOG: Final = logging.getLogger(__name__)
 PATIENCE_S: Final = 20.0
@@ -223,10 +223,7 @@ class WorkerAllocator(Allocator):
     async def _remove_ended(self, cluster: Cluster, pods: Sequence[PodFacts]) -> None:
         """Delete the pods that have ended, or whose nodes are lost, unless they are to be kept."""
         for facts in pods:
-            is_kept = self.options.keep_pods == "all" or (
-                self.options.keep_pods == "failed" and facts.phase != "Succeeded"
-            )
-            if not is_kept and not is_alive(facts, self.options):
+            if not is_kept(facts, self.options.keep_pods) and not is_alive(facts, self.options):
                 await cluster.delete("pods", facts.name, uid=facts.uid, patience_s=PATIENCE_S)
 
 

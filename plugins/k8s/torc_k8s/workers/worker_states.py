@@ -27,6 +27,11 @@ def is_alive(facts: PodFacts, options: K8sOptions) -> bool:
     return not ended(facts) and silent_s(facts) < options.lost_after_s
 
 
+def is_kept(facts: PodFacts, keep_pods: str) -> bool:
+    """Return whether an ended worker pod stays, by the option ``keep_pods``."""
+    return keep_pods == "all" or (keep_pods == "failed" and facts.phase != "Succeeded")
+
+
 def never_starts(facts: PodFacts, options: K8sOptions) -> PendingReason | None:
     """Return why a worker pod has waited longer than is permitted for what does not pass by itself; None if not."""
     waiting = waiting_reason(facts)
