@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from k8s_cluster import BUSYBOX, PodTorc, by_pods, eventually
-from run_results import ended_jobs
+from k8s_cluster import BUSYBOX, ApiAnswer, Namespace, PodTorc, by_pods, eventually
+from run_results import all_results, ended_jobs
 
 pytestmark = pytest.mark.e2e
 
@@ -136,6 +136,66 @@ def test_a_group_outlives_its_runner(pod_torc: PodTorc, killed_in: int) -> None:
     assert pod_torc.namespace.left() == {}
 
 
+def permit_one_pod(namespace: Namespace) -> None:
+    """Make a quota of one pod that is enforced: the cluster begins with it some time after it is made."""
+    namespace.create("resourcequotas", {"metadata": {"name": "one"}, "spec": {"hard": {"pods": "0"}}})
+    container = {"name": "main", "image": BUSYBOX}
+    probe = {"metadata": {"name": "probe"}, "spec": {"containers": [container]}}
+
+    def is_enforced() -> bool:
+        try:
+            namespace.create("pods?dryRun=All", probe)
+        except ApiAnswer as answer:
+            return "exceeded quota" in answer.text
+        return False
+
+    eventually(is_enforced, "the quota is enforced")
+    namespace.patch("resourcequotas", "one", {"spec": {"hard": {"pods": "1"}}})
+
+
+@pytest.mark.parametrize("barrier", [True, False])
+def test_a_group_whose_runner_was_killed_while_it_made_the_pods(pod_torc: PodTorc, barrier: bool) -> None:
+    """The next runner removes the pods that are there; where no command can have begun, nothing has happened."""
+    command = "true" if barrier else 'test "$TORC_ATTEMPT_ID" = 1 && exec sleep 600; true'
+    pod_torc.write(
+        "w.yaml", {"name": "half", "jobs": [{"name": "g", **group(lead(command), other(LONG), barrier=barrier)}]}
+    )
+    permit_one_pod(pod_torc.namespace)
+    with pod_torc.start("run", "w.yaml", *by_pods(BUSYBOX)) as runner:
+        eventually(lambda: [pod["status"]["phase"] for pod in pod_torc.namespace.pods().values()] == ["Running"])
+        runner.send_signal(signal.SIGKILL)
+    pod_torc.namespace.delete("resourcequotas", "one")
+    done = pod_torc.run("run", 1, *by_pods(BUSYBOX))
+    assert done.returncode == 0, done.stdout + done.stderr
+    classes = [each["exit_class"] for each in all_results(pod_torc)]
+    assert classes == (["success"] if barrier else ["orphaned", "success"])
+    assert pod_torc.namespace.left() == {}
+
+
+def test_a_late_request_of_a_killed_runner(pod_torc: PodTorc) -> None:
+    """A pod that appears when the next runner has taken over is removed, and what was taken over goes on."""
+    pod_torc.write("w.yaml", {"name": "late", "jobs": [{"name": "a", "command": "sleep 20"}]})
+    with pod_torc.start("run", "w.yaml", *by_pods(BUSYBOX)) as runner:
+        (first,) = eventually(lambda: [*pod_torc.namespace.pods().values()])
+        runner.send_signal(signal.SIGKILL)
+    with pod_torc.start("run", 1, *by_pods(BUSYBOX)) as runner:
+        eventually(lambda: len(pod_torc.json("compute-nodes", "list", 1)["compute_nodes"]) == 2, "it has begun")
+        metadata = first["metadata"]
+        late = {
+            "name": metadata["name"].replace("-j1-", "-j7-") + "-m1",
+            "labels": {**metadata["labels"], "torc-job": "7", "torc-member": "1"},
+            "finalizers": metadata["finalizers"],
+        }
+        container = {"name": "main", "image": BUSYBOX, "command": ["sleep", "600"]}
+        spec = {"restartPolicy": "Never", "containers": [container]}
+        pod_torc.namespace.create("pods", {"metadata": late, "spec": spec})
+        eventually(lambda: late["name"] not in pod_torc.namespace.pods(), "it is removed", patience_s=15)
+        assert metadata["name"] in pod_torc.namespace.pods()
+        assert runner.wait(120) == 0
+    assert [each["exit_class"] for each in all_results(pod_torc)] == ["success"]
+    assert pod_torc.namespace.left() == {}
+
+
 def test_a_canceled_group_leaves_nothing(pod_torc: PodTorc) -> None:
     """No member is started again, also where its exit code says so."""
     every = {"RESCHEDULE": "0-255"}
@@ -143,6 +203,8 @@ def test_a_canceled_group_leaves_nothing(pod_torc: PodTorc) -> None:
     pod_torc.write("w.yaml", {"name": "canceled", "jobs": [{"name": "g", **job}]})
     with pod_torc.start("run", "w.yaml", *by_pods(BUSYBOX)) as runner:
         eventually(lambda: _begun(pod_torc, "torc-retry=0") == 2)
+        runs = ("RUNNING", {"lead": ("RUNNING", None, 0), "other": ("RUNNING", None, 0)})
+        eventually(lambda: seen_groups(pod_torc) == {"g": runs}, "the tasks run")
         pod_torc("workflows", "cancel", 1)
         runner.wait(60)
     assert seen_groups(pod_torc)["g"][0] == "FAILED_CANCELED"

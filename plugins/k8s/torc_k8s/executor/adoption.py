@@ -1,8 +1,8 @@
 """Adoption of the pods of a dead runner, and proof that what has no pod was never begun."""
 
 import asyncio
-import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from attrs import define, field
@@ -11,10 +11,12 @@ from torc_framework.api import Adoption, AttemptKey, AttemptWithdrawn
 from torc_k8s.cluster import ClusterError
 from torc_k8s.executor.attempt_pods import AttemptPods
 from torc_k8s.executor.group_adoption import adopt_group, is_group
-from torc_k8s.executor.leftovers import is_kept
+from torc_k8s.executor.group_pods import waits_for_others
+from torc_k8s.executor.leftovers import is_kept, remove_pods
 from torc_k8s.executor.member_pod import LogPaths
 from torc_k8s.executor.names import FENCE
 from torc_k8s.executor.runner_pods import SETTLE_S, RunnerPods
+from torc_k8s.pods.facts import PodFacts
 from torc_k8s.pods.names import (
     ATTEMPT,
     JOB,
@@ -67,6 +69,10 @@ class _PodSearch:
     _keys: Sequence[AttemptKey]
     _found: dict[AttemptKey, dict[str, dict[str, Any]]] = field(factory=dict, init=False)
     """Pods by attempt and name."""
+    _whole: set[AttemptKey] = field(factory=set, init=False)
+    """Those of which all pods were found: no request for another one was under way."""
+    _held_back: set[AttemptKey] = field(factory=set, init=False)
+    """Groups that cannot go on, and whose commands have not begun."""
     _is_refused: bool = field(default=False, init=False)
     """The cluster does not accept pods that take a name."""
 
@@ -89,8 +95,9 @@ class _PodSearch:
         wanted = set(self._keys)
         for key, found in self._found.items():
             self._follow(key, list(found.values()), is_wanted=key in wanted)
+        self._pods.on_stranger = self._remove_late
         self._pods.follow()
-        return self._found.keys() & wanted
+        return (self._found.keys() & wanted) - self._held_back
 
     async def _list(self) -> None:
         services = self._pods.services
@@ -112,13 +119,33 @@ class _PodSearch:
         )
         attempt.is_reported = is_wanted
         if is_wanted and is_group(found[0]) and adopt_group(attempt, found):
+            self._whole.add(key)
             self._pods.run(attempt)
             return
+        attempt.is_rest = len(found) > 1 or is_group(found[0])
+        if not attempt.is_rest:
+            self._whole.add(key)
+        else:
+            self._pods.expect_late()
+            if all(waits_for_others(PodFacts.of(pod)) for pod in found):
+                self._held_back.add(key)
+                attempt.is_reported = False
         for pod in found:
             attempt.add(pod["metadata"]["name"]).exists(pod)
-        if not is_wanted or len(found) > 1:  # the rest of a group that cannot go on
+        if attempt.is_rest or not is_wanted:
             attempt.stop(force=True)
         self._pods.run(attempt)
+
+    def _remove_late(self, pod: dict[str, Any]) -> None:
+        """Remove a pod that a request of the dead runner made after the search; its container has not begun yet."""
+        labels = pod["metadata"].get("labels") or {}
+        if key_of(labels) not in self._whole and FENCE not in labels and not is_kept(pod):
+            self._pods.services.spawn(self._remove(pod))
+
+    async def _remove(self, pod: dict[str, Any]) -> None:
+        services = self._pods.services
+        with suppress(ClusterError):  # it stays for the removal of the whole scope
+            await services.settle(lambda: remove_pods(services.cluster, [pod], patience_s=0.0))
 
     async def _fence(self, key: AttemptKey, limit: asyncio.Semaphore) -> None:
         """Take the name of an attempt's pod, so that a request of the dead runner that is still on its way is refused.
@@ -137,7 +164,7 @@ class _PodSearch:
                     return
                 self._note(await services.settle(lambda: services.cluster.get("pods", name)))
             else:
-                self._pods.fenced_at = time.monotonic()
+                self._pods.expect_late()
 
 
 async def _take_name(pods: RunnerPods, key: AttemptKey, name: str) -> None:

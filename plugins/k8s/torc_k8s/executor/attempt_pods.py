@@ -46,6 +46,7 @@ class AttemptPods:
         logs: The files of its output.
         plan: Returns the pods to create; None for an attempt whose pods exist already.
         is_reported: The runner wants to know of it; False for one that is only being removed.
+        is_rest: Its pods are those of a group that cannot go on: it is lost.
         members: Its pods.
     """
 
@@ -55,6 +56,7 @@ class AttemptPods:
     logs: LogPaths
     plan: Plan | None = None
     is_reported: bool = True
+    is_rest: bool = False
     members: list[MemberPod] = field(factory=list, init=False)
     _seen: ExitObservation | None = field(default=None, init=False)
     _stored: asyncio.Event = field(init=False, factory=asyncio.Event)
@@ -114,9 +116,7 @@ class AttemptPods:
         if self._group is not None:
             return await self._group.live()
         ends = await asyncio.gather(*(member.live() for member in self.members))
-        if len(ends) == 1 or not any(ends):
-            return ends[0]
-        return ExitObservation(EXECUTOR, lost=True, ended_at=time.time())  # the rest of a group
+        return ExitObservation(EXECUTOR, lost=True, ended_at=time.time()) if self.is_rest else ends[0]
 
     def make_group(self, state: GroupState, body: BodyOf) -> GroupPods:
         """Return the pods of the group that this attempt is."""

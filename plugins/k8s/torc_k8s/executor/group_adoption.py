@@ -55,13 +55,19 @@ def restore_state(newest: Mapping[int, Mapping[str, Any]]) -> tuple[GroupState, 
     Args:
         newest: The newest pod of each member.
     """
+    found = restored(newest)
+    return found if found is not None and newest.keys() == set(range(len(found[0].members))) else None
+
+
+def restored(newest: Mapping[int, Mapping[str, Any]]) -> tuple[GroupState, list[GroupAction]] | None:
+    """As `restore_state`, also where members have no pod yet."""
     notes = [pod["metadata"]["annotations"] for pod in newest.values()]
     try:
         plan = GroupPlan.from_json(json.loads(notes[0][GROUP]))
         found = [_found(rank, pod) for rank, pod in newest.items()]
     except (ValueError, KeyError, TypeError):
         return None
-    if newest.keys() != set(range(len(plan.members))):
+    if not newest.keys() <= set(range(len(plan.members))):
         return None
     return GroupState.restore(plan, found)
 

@@ -242,6 +242,15 @@ def observe_group(state: GroupState, end: EndGroup, seen: ExitObservation) -> Ex
     return evolve(seen, raw=raw)
 
 
+def waits_for_others(facts: PodFacts) -> bool:
+    """Return whether the barrier of its group holds back the command of a pod."""
+    try:
+        has_barrier = json.loads(facts.annotations[GROUP])["barrier"] is True
+    except (ValueError, KeyError, TypeError):
+        return False
+    return has_barrier and GO not in facts.annotations
+
+
 def group_notes(state: GroupState, rank: int) -> dict[str, str]:
     """Return the annotations by which another runner restores the group."""
     return {GROUP: json.dumps(state.plan.as_json()), GROUP_NOTE: json.dumps(state.note(rank))}

@@ -59,12 +59,18 @@ class RunnerPods:
         self._is_followed = False
         self.trouble: str | None = None
         self.trouble_since = 0.0
-        self.fenced_at = -math.inf
-        """When a name was taken last so that a late request for it is refused, by the monotonic clock."""
         self.is_searching = False
         """The pods of a dead runner are looked for: attempts may be found that are not known yet."""
         self._early_stops: dict[AttemptKey, bool] = {}
         """Stops of attempts that have not been found yet, and whether they are forced."""
+        self.on_stranger: Callable[[dict[str, Any]], None] = lambda _: None
+        """Called with what the cluster says of a pod that is not followed."""
+        self._late_until = -math.inf
+        """Until when a request of a dead runner may arrive, by the monotonic clock."""
+
+    def expect_late(self) -> None:
+        """Note that a request of a dead runner may be on its way: a name was taken, or a group lacks pods."""
+        self._late_until = time.monotonic() + SETTLE_S
 
     # --- attempts --------------------------------------------------------------------------------
 
@@ -119,6 +125,8 @@ class RunnerPods:
         member = self.followed.get(pod["metadata"]["name"])
         if member is not None:
             member.update(pod, is_gone=is_deleted)
+        elif not is_deleted:
+            self.on_stranger(pod)
 
     def _on_listed(self, names: set[str]) -> None:
         for name, member in self.followed.items():
@@ -175,7 +183,7 @@ class RunnerPods:
             while self._attempts and time.monotonic() < deadline:
                 await asyncio.sleep(0.02)
             await services.close()
-            await asyncio.sleep(self.fenced_at + SETTLE_S - time.monotonic())
+            await asyncio.sleep(self._late_until - time.monotonic())
             await remove_scope(services.cluster, services.scope, patience_s=LAST_PATIENCE_S)
         except ClusterError as error:
             _log.warning("not all pods could be removed: %s; 'torc k8s clean' removes them", error)

@@ -32,7 +32,17 @@ _OF_WORKFLOW: Final = (CANCELED, "FAILED_SERVER_ERROR", "FAILED_EXEC_TIMEOUT", "
 """Statuses that a workflow takes from any of its groups, the first that applies."""
 
 
-def groups_of(jobs: Iterable[JobRecord], results: Iterable[ResultRecord], *, is_canceled: bool) -> list[dict[str, Any]]:
+LIVE: Final = ("pending", "running")
+"""Statuses of jobs that runners hold."""
+
+
+def groups_of(
+    jobs: Iterable[JobRecord],
+    results: Iterable[ResultRecord],
+    *,
+    is_canceled: bool,
+    live: Mapping[tuple[int, int], Sequence[Mapping[str, Any]]] | None = None,
+) -> list[dict[str, Any]]:
     """Return a group for each job, in the order of the jobs: its status, and its tasks with statuses and codes.
 
     A job that is a single pod is a group of one task. A job that was canceled because another one failed is
@@ -42,13 +52,17 @@ def groups_of(jobs: Iterable[JobRecord], results: Iterable[ResultRecord], *, is_
         jobs: The jobs of a workflow.
         results: Their results; the newest of each job counts.
         is_canceled: The workflow was canceled.
+        live: What the cluster says of the tasks of attempts that runners hold, by job and attempt; a job that is a
+            single pod has one task without a name.
     """
     newest: dict[int, ResultRecord] = {}
     for result in results:
         known = newest.get(result.job_id)
         if known is None or (result.run_id, result.attempt_id or 0) > (known.run_id, known.attempt_id or 0):
             newest[result.job_id] = result
-    return [_group(job, newest.get(job.id or 0), is_canceled=is_canceled) for job in jobs if job.status != "disabled"]
+    shown = [job for job in jobs if job.status != "disabled"]
+    held = {job.id: (live or {}).get((job.id or 0, job.attempt_id), ()) for job in shown if job.status in LIVE}
+    return [_group(job, newest.get(job.id or 0), held.get(job.id, ()), is_canceled=is_canceled) for job in shown]
 
 
 def workflow_status(statuses: Sequence[str]) -> str:
@@ -63,11 +77,15 @@ def workflow_status(statuses: Sequence[str]) -> str:
     return FAILED if reasons or UPSTREAM in statuses else COMPLETED
 
 
-def _group(job: JobRecord, result: ResultRecord | None, *, is_canceled: bool) -> dict[str, Any]:
+def _group(
+    job: JobRecord, result: ResultRecord | None, live: Sequence[Mapping[str, Any]], *, is_canceled: bool
+) -> dict[str, Any]:
     status, code = _status(job, result, is_canceled=is_canceled)
     observed = None if result is None or job.status in _BEFORE_END else _observed(result)
     if observed is not None:
         status, tasks = str(observed.get("status", status)), list(observed.get("tasks", ()))
+    elif live:
+        tasks = [{**task, "name": task["name"] or job.name} for task in live]
     else:
         tasks = [
             {"name": name, "lead": is_lead, "status": status, "code": code, "retries": 0}
