@@ -212,7 +212,7 @@ class TestWorkers(AllocatorContract):
         batch = ClusterBatchSystem(tmp_path / "batch", api_namespace)
         handler = type("ScriptedProxy", (Proxy,), {"batch": batch, "admin": api_namespace.admin})
         server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
         config = json.loads(api_namespace.kubeconfig.read_text())
         config["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{server.server_port}"}

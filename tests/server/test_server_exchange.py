@@ -124,15 +124,16 @@ def test_reports_are_kept_while_the_runner_waits(api: Any, waiting: Any, report_
     assert [job["name"] for job in idle.result()["jobs"]] == ["j2"]
 
 
-def test_a_runner_that_hung_up_gets_no_jobs(api: Any) -> None:
+def test_a_runner_that_hung_up_gets_no_jobs(api: Any, report_end: Any) -> None:
     """A job is not handed to a connection that is gone."""
-    workflow_id, node, first = chain(api)
-    gone = api.node(workflow_id)
+    workflow_id = api.planned(3, [[2, 0], [2, 1]])
+    node, gone = api.node(workflow_id), api.node(workflow_id)
+    first, second = (job["id"] for job in api.exchange(workflow_id, node, slots=2)["jobs"])
     address = urlsplit(api.url)
     connection = http.client.HTTPConnection(address.netloc)
-    request = {"compute_node_id": gone, "run_id": 1, "slots": 1, "wait_s": LONG_S}
+    request = {"compute_node_id": gone, "run_id": 1, "slots": 1, "wait_s": LONG_S, "ended": [report_end(second)]}
     connection.request("POST", f"{address.path}/workflows/{workflow_id}/exchange", json.dumps(request))
-    api.ok("GET", "/ping")
+    eventually(lambda: api.ok("GET", f"/jobs/{second}")["status"] == "completed")  # now the call waits
     connection.close()
     api.ok("GET", "/ping")
     api.exchange(workflow_id, node, released=[first])

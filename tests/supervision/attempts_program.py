@@ -107,9 +107,11 @@ def endings() -> dict[int, list[Any]]:
 
 def adoption() -> dict[str, Any]:
     """Let a process begin attempts and die, and another one adopt them."""
+    gate = FOLDER / "gate"
     if not (victim := os.fork()):
         first = Attempts()
-        first.supervised.start([command(21, "exit 21"), command(22, "echo up; sleep 0.6; exit 22")])
+        until_open = f"echo up; until [ -e '{gate}' ]; do sleep 0.05; done; exit 22"
+        first.supervised.start([command(21, "exit 21"), command(22, until_open)])
         first.supervised.start([command(23, "echo up; exec sleep 100"), command(24, "echo up; exec sleep 100")])
         first.supervised.queue([command(25, "exit 25", lane=5)])
         first.until(first.has_ended(21))
@@ -120,6 +122,7 @@ def adoption() -> dict[str, Any]:
     found = second.supervised.adopt(second.supervised.state(), keys(21, 22, 23, 25))
     second.until(second.has_started(22, 23))
     pids = second.supervised.pids(keys(22, 23))
+    gate.touch()
     second.supervised.stop(keys(23), signal.SIGTERM)
     second.until(second.has_ended(21, 22, 23))
     files = sorted(path.name for path in (FOLDER / "state").iterdir())

@@ -133,12 +133,14 @@ class TestStartEventInMilliseconds(Suite):
 
 class TestCpuInMilliseconds(Suite):
     only = "test_used_amounts_are_in_their_units"
+    patience_s = 60.0  # the job of this test works for a second of CPU time
     promise = "cpu_time_s is in seconds"
     executor = observing(lambda end: {"cpu_time_s": 1000 * (os.times().children_user + 0.01)})
 
 
 class TestCpuOfAllAttempts(Suite):
     only = "test_used_amounts_are_in_their_units"
+    patience_s = 60.0  # the job of this test works for a second of CPU time
     promise = "cpu_time_s is in seconds"
     executor = observing(lambda end: {"cpu_time_s": os.times().children_user + 100})
 
