@@ -72,7 +72,7 @@ class StandIn:
         self.is_closed = True
 
 
-class Scene:
+class AttemptPodsBench:
     """The pods of one runner.
 
     Args:
@@ -122,7 +122,7 @@ class Scene:
 @pytest.fixture
 def scene_of(tmp_path: Path) -> Any:
     """Return a function that makes the scene within the event loop."""
-    return lambda: Scene(tmp_path)
+    return lambda: AttemptPodsBench(tmp_path)
 
 
 def test_an_ended_pod_is_read_while_others_hold_all_places(scene_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,13 +262,13 @@ def test_a_stop_while_the_pods_are_looked_for_is_not_lost(scene_of: Any) -> None
 
 @pytest.mark.parametrize("path", ["../outside.o", "/{0}/../outside.o", "", "/{0}"])
 def test_a_pod_does_not_choose_the_files_of_this_machine(tmp_path: Path, path: str) -> None:
-    """Its annotations may have been changed by whoever may change pods."""
+    """Every account that may change pods can change its annotations."""
 
     async def play() -> None:
         folder = tmp_path / "out"
         folder.mkdir()
         (tmp_path / "outside.o").write_text("mine")
-        scene = Scene(folder)
+        scene = AttemptPodsBench(folder)
         key = found_pod(scene, 1, path.format(folder) if path != "/{0}" else str(tmp_path / "outside.o"))
         good = found_pod(scene, 2, f"{folder}/2.o")
         await adopt_pods(scene.pods, [key, good], 20)

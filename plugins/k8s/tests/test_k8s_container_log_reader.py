@@ -13,7 +13,7 @@ from torc_k8s.container import ContainerJob, ContainerLogReader, LogResult, log_
 SHELL = shells()["dash" if "dash" in shells() else "bash"]
 
 
-class Scene:
+class LogReaderBench:
     """A program that runs a job, and the files into which its output is read.
 
     Args:
@@ -68,14 +68,14 @@ TEXT = b"".join(b"%d line\r\n" % place for place in range(150_000))
 
 @pytest.mark.parametrize("data", [b"", b"x", b"one\r\ntwo\n\x1e\n", TEXT, BINARY, b"\n" * 400_000], ids=len)
 def test_both_files_have_what_the_job_wrote(tmp_path: Path, data: bytes) -> None:
-    scene = Scene(tmp_path, data)
+    scene = LogReaderBench(tmp_path, data)
     scene.start()
     assert asyncio.run(scene.read()) == LogResult()
     assert scene.is_whole()
 
 
 def test_a_small_log_costs_the_cluster_no_change(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, b"x" * 50_000)
+    scene = LogReaderBench(tmp_path, b"x" * 50_000)
     scene.start()
     assert asyncio.run(scene.read()) == LogResult()
     assert scene.server.answers == []
@@ -88,7 +88,7 @@ def test_nothing_is_read_of_a_job_without_output(tmp_path: Path) -> None:
         reader.ended(scene.program.message())
         return await reader.run()
 
-    scene = Scene(tmp_path, b"")
+    scene = LogReaderBench(tmp_path, b"")
     scene.start()
     assert asyncio.run(read()) == LogResult()
     assert (scene.server.requests, scene.is_whole()) == (0, True)
@@ -100,7 +100,7 @@ def test_nothing_is_read_of_a_job_without_output(tmp_path: Path) -> None:
     ids=["cut", "rotated"],
 )
 def test_connections_are_cut_and_logs_rotated(tmp_path: Path, change: Callable[[LogServer], None]) -> None:
-    scene = Scene(tmp_path, TEXT)
+    scene = LogReaderBench(tmp_path, TEXT)
     change(scene.server)
     scene.start()
     assert asyncio.run(scene.read()) == LogResult()
@@ -120,7 +120,7 @@ def test_another_reader_goes_on_where_the_first_was_killed(tmp_path: Path) -> No
             scene.stdout.write_bytes(whole[: max(len(whole) - 77, 0)])  # within a record
         return await scene.read()
 
-    scene = Scene(tmp_path, TEXT, "cat DATA >&2; cat DATA")
+    scene = LogReaderBench(tmp_path, TEXT, "cat DATA >&2; cat DATA")
     scene.start()
     assert asyncio.run(read()) == LogResult()
     assert scene.is_whole()
@@ -136,7 +136,7 @@ def test_a_cluster_that_is_away_for_a_while(tmp_path: Path) -> None:
         scene.server.is_away = False
         return await task
 
-    scene = Scene(tmp_path, TEXT)
+    scene = LogReaderBench(tmp_path, TEXT)
     scene.start()
     assert asyncio.run(read()) == LogResult()
     assert scene.is_whole()
@@ -151,7 +151,7 @@ def test_a_disk_that_is_full_for_a_while(tmp_path: Path, monkeypatch: pytest.Mon
             raise OSError(28, "No space left on device")
         return write(descriptor, data)
 
-    scene = Scene(tmp_path, TEXT)
+    scene = LogReaderBench(tmp_path, TEXT)
     monkeypatch.setattr(os, "write", failing)
     scene.start()
     assert asyncio.run(scene.read()) == LogResult()
@@ -159,7 +159,7 @@ def test_a_disk_that_is_full_for_a_while(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_disk_that_stays_full_is_told(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, b"hello")
+    scene = LogReaderBench(tmp_path, b"hello")
     scene.stdout.symlink_to("/dev/full")
     scene.start()
     problem = asyncio.run(scene.read()).problem
@@ -179,14 +179,14 @@ def test_a_program_that_was_killed(tmp_path: Path) -> None:
         reader.ended(None)
         return await asyncio.wait_for(task, 30)
 
-    scene = Scene(tmp_path, b"hello\n", "cat DATA; sleep 30")
+    scene = LogReaderBench(tmp_path, b"hello\n", "cat DATA; sleep 30")
     scene.start()
     assert "killed before all output" in str(asyncio.run(read()).problem)
     assert scene.stdout.read_bytes() == b"hello\n"
 
 
 def test_a_log_that_is_removed_with_its_pod(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, TEXT, "cat DATA")
+    scene = LogReaderBench(tmp_path, TEXT, "cat DATA")
     scene.job = ContainerJob(scene.job.command, log_wait_s=0)
     scene.server.rotates_at = 200_000
     scene.server.is_deaf = True

@@ -1,4 +1,4 @@
-"""The records in the log of a container, whatever becomes of the log."""
+"""The records in the log of a container, also if the log is rotated, cut or mixed with other text."""
 
 import itertools
 

@@ -241,7 +241,7 @@ def test_a_restart_that_was_under_way_is_finished(ended_by_itself: bool) -> None
     assert again.ended(1, 0, "FAILED", 143) == ([] if ended_by_itself else [CreatePod(1, 1)])
 
 
-# --- whatever happens --------------------------------------------------------------------------------
+# --- any order of events ----------------------------------------------------------------------------
 
 ENDS: Final = (OK, BAD, ("FAILED", 7), ("FAILED_PREEMPTED", 3006), ("FAILED_EXEC_TIMEOUT", None))
 ACTIONS: Final = st.sampled_from([{}, {"RESCHEDULE": "1-9"}, {"COMPLETE": "7"}, {"FAIL": "0", "RESCHEDULE": "3006"}])

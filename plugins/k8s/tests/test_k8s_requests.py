@@ -1,4 +1,4 @@
-"""Requests to a cluster whose server answers whatever a test needs."""
+"""Requests to a cluster whose answers are scripted by the tests."""
 
 import asyncio
 import contextlib

@@ -65,7 +65,7 @@ class Access:
 
     @property
     def fingerprint(self) -> str:
-        """A text that changes with whatever a connection is made of, which is all but tokens."""
+        """A text of all that a connection is made with, except tokens: if it changes, a new connection is needed."""
         made_of = {**self.user, "token": "", "cluster": self.cluster}
         for name in _FILES:
             if path := {**self.cluster, **self.user}.get(name):

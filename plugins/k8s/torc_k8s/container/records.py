@@ -65,7 +65,7 @@ class _NeedsMoreError(Exception):
 
 @define
 class RecordParser:
-    """Finds the records of one pod in its log, wherever the log begins and whatever else it contains.
+    """Finds the records of one pod in its log, also if the log begins within a record or has other text.
 
     A record that is not whole is skipped: the container's runtime has dropped bytes, or the program was interrupted.
 
