@@ -12,7 +12,7 @@ MAX_DEPTH: Final = 10
 
 
 def options_problem(options: Any) -> str | None:
-    """Return what is wrong with a job's options of executors, whatever they mean; None if nothing is."""
+    """Return what is wrong with the form of a job's options of executors; None if nothing is."""
     if not isinstance(options, dict) or not all(isinstance(part, dict) for part in options.values()):
         return "executor_options must be a mapping from names of executors to mappings"
     if "" in options:

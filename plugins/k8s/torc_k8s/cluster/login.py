@@ -217,7 +217,7 @@ async def log_in(access: Access, current: Login | None = None) -> Login:
             rest = RESTClientObject(configuration)
         except ConfigError:
             raise
-        except Exception as error:  # the loader raises whatever its libraries raise
+        except Exception as error:  # the loader passes on all exceptions of its libraries
             if "auth-provider" in user:
                 raise ClusterUnreachable(
                     f"{access.account}: the OpenID provider gives no token: {_said(error)}"

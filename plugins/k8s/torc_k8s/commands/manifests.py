@@ -8,6 +8,8 @@ import yaml
 
 from torc_framework.api import UserError, suggestion
 from torc_framework.api.commands import Column, CommandGroup, print_json, print_table, session_of
+from torc_k8s.pods.names import name_problem
+from torc_k8s.pods.pod_options import image_problem
 
 FOLDER: Final = Path(__file__).parents[1] / "manifests"
 KINDS: Final = {
@@ -64,6 +66,10 @@ def manifests(
         raise UserError(
             f"there are no manifests {name!r}{suggestion(name, list(KINDS))}; 'torc k8s manifests' lists them"
         )
+    problems = {"--namespace": name_problem(namespace), "--image": None if image is None else image_problem(image)}
+    for flag, problem in problems.items():
+        if problem is not None:
+            raise UserError(f"{flag}: {problem}")
     if output is not None:
         written = _write(FOLDER / name, output, namespace, image)
         print_json({"files": written}) if session.wants_json else print("\n".join(written))

@@ -110,7 +110,7 @@ class PodEvent:
 
 @frozen
 class PodFacts:
-    """What a pod's metadata and status say; every field has the type that is stated, whatever the API answered.
+    """What a pod's metadata and status say; a value of another type in the API's answer counts as absent.
 
     Attributes:
         name: Name of the pod.

@@ -222,7 +222,7 @@ _NAMES: Final = tuple(attribute.name for attribute in fields(PodOptions))
 def _problems(options: PodOptions) -> Iterator[tuple[str, str | None]]:
     """Yield what is wrong with each key; None where it is valid."""
     if options.image is not None:
-        yield "image", _image_problem(options.image)
+        yield "image", image_problem(options.image)
     yield "pull_policy", _choice_problem(options.pull_policy, PULL_POLICIES)
     yield "cpu_limit", _choice_problem(options.cpu_limit, CPU_LIMITS)
     for name in ("service_account", "priority_class"):
@@ -288,8 +288,9 @@ def _choice_problem(value: str | None, choices: tuple[str, ...]) -> str | None:
     return None if value in (None, *choices) else f"it is {value!r}; it must be one of {', '.join(choices)}"
 
 
-def _image_problem(image: str) -> str | None:
-    if image.strip() and len(image) <= 1024 and image.isprintable():
+def image_problem(image: str) -> str | None:
+    """Return what is wrong with the name of an image; None if it may be one."""
+    if image.split() == [image] and len(image) <= 1024 and image.isprintable():
         return None
     return f"it is {image[:80]!r}; expected the name of an image, such as python:3.12"
 
