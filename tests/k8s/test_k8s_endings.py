@@ -104,6 +104,15 @@ TABLE = {
     "no shell in the image": Ending(
         "true", "failed", 1, "launch_failure", "StartError", "/bin/sh", more={"container": "localhost/bare:1"}
     ),
+    "image name": Ending(
+        "true",
+        "failed",
+        1,
+        "launch_failure",
+        None,
+        "expected the name of an image",
+        more={"container": "localhost/No Such:1"},
+    ),
     "init container": Ending(
         "true",
         "failed",
@@ -180,7 +189,6 @@ def k8s(**options: Any) -> dict[str, Any]:
 WAITS = {
     "image": Wait("image_pull", "ImagePull", {"container": "localhost/no-such-image:1"}),
     "image_never": Wait("image_pull", "ErrImageNeverPull", k8s(image="localhost/no-such:1", pull_policy="Never")),
-    "image_name": Wait("image_pull", "InvalidImageName", {"container": "localhost/No Such:1"}),
     "variable": Wait("launch_failure", "CreateContainerConfigError", k8s(env_from_secrets={"A": "no-such/key"})),
     "volume": Wait("launch_failure", "FailedMount", k8s(volumes=[{"mount": "/x", "config_map": "no-such"}])),
     "node": Wait("launch_failure", "Unschedulable", k8s(node_selector={"no-such": "label"})),

@@ -100,10 +100,14 @@ def test_members_begin_together_and_find_each_other(pod_torc: PodTorc) -> None:
     """No command begins before all pods run; each knows the addresses of all, and they reach each other."""
     serve = 'nc -l -p 5000; echo "$TORC_MEMBER_RANK $TORC_MEMBER_COUNT $TORC_MEMBER_NAME"'
     call = 'until echo "from $TORC_MEMBER_NAME" | nc "$TORC_LEAD_HOST" 5000; do sleep 0.2; done; exec ' + LONG
-    nodes = 'echo "$TORC_MEMBER_RANK of $TORC_MEMBER_COUNT: $TORC_MEMBER_HOSTS"; test "$TORC_MEMBER_RANK" = 0 || exit 4'
+    nodes = (
+        'echo "$TORC_MEMBER_RANK of $TORC_MEMBER_COUNT: $TORC_MEMBER_HOSTS"; '
+        'test "$TORC_MEMBER_RANK" = 0 || { until echo | nc "$TORC_LEAD_HOST" 5001; do sleep 0.2; done; exit 4; }; '
+        "while :; do nc -l -p 5001 >/dev/null; done"
+    )
     jobs: list[dict[str, Any]] = [
         {"name": "talk", **group(other(call), lead(serve))},
-        {"name": "nodes", "command": nodes + "; " + LONG, "resource_requirements": "two"},
+        {"name": "nodes", "command": nodes, "resource_requirements": "two"},
         {"name": "free", **group(lead('echo "<$TORC_MEMBER_HOSTS>"'), other("true"), barrier=False)},
     ]
     two = {"name": "two", "num_cpus": 1, "num_nodes": 2, "memory": "20m", "runtime": "PT5M"}

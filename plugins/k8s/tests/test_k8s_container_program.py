@@ -136,6 +136,11 @@ def test_the_run_time_limit_of_a_job_that_ignores_sigterm(program: ContainerProg
     assert (ran.end.signal, ran.end.limit_reached, ran.end.limit_forced) == (9, True, True)
 
 
+def test_the_run_time_limit_of_a_job_without_a_gentle_stop(program: ContainerProgram) -> None:
+    ran = program.run(ContainerJob("sleep 60", limit_s=0.3, headroom_s=0))
+    assert (ran.end.signal, ran.end.limit_reached, ran.end.limit_forced) == (9, True, True)
+
+
 def test_sigterm_reaches_the_job_and_the_program_goes_on_waiting(program: ContainerProgram) -> None:
     command = "trap 'sleep 0.3; echo ended; exit 7' TERM; echo begun; while :; do sleep 0.05; done"
     program.start(ContainerJob(command))

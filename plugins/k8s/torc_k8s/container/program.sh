@@ -4,9 +4,10 @@
 # Variables begin with torc_, for an assignment to a variable of the environment would change that of the job.
 #
 # Arguments: folder, file of the termination message, folder of control groups, run time limit in centiseconds (0: none),
-# centiseconds from SIGTERM to SIGKILL at the limit, most centiseconds to wait for the reader at the end, 1 if the
-# command begins when the members are known, rank, working folder (empty: that of the image), number of outputs, for each
-# its path and its path as JSON, number of pieces, pieces of the command, words of the shell (none: bash or sh).
+# centiseconds from SIGTERM to SIGKILL at the limit (0: SIGKILL at once), most centiseconds to wait for the reader at the
+# end, 1 if the command begins when the members are known, rank, working folder (empty: that of the image), number of
+# outputs, for each its path and its path as JSON, number of pieces, pieces of the command, words of the shell (none: bash
+# or sh).
 torc_dir=$1 torc_message=$2 torc_groups=$3 torc_limit=$4 torc_headroom=$5 torc_patience=$6 torc_waits=$7 torc_rank=$8
 torc_folder=$9
 shift 9
@@ -142,14 +143,18 @@ torc_obey() {
 }
 
 torc_check_limit() {
-    [ "$torc_limit" -gt 0 ] || return 0
+    [ "$torc_limit" -gt 0 ] && [ ! -e "$torc_dir/kill" ] || return 0
     torc_clock
-    if [ $((torc_up - torc_start)) -ge $((torc_limit + torc_headroom)) ] && [ -e "$torc_dir/limit" ]; then
-        [ -e "$torc_dir/kill" ] || { : >"$torc_dir/kill"; kill -s USR1 $$; }
-    elif [ $((torc_up - torc_start)) -ge "$torc_limit" ] && [ ! -e "$torc_dir/limit" ]; then
+    if [ -e "$torc_dir/limit" ]; then
+        [ $((torc_up - torc_limit_at)) -ge "$torc_headroom" ] || return 0
+        : >"$torc_dir/kill"
+    else
+        [ $((torc_up - torc_start)) -ge "$torc_limit" ] || return 0
+        torc_limit_at=$torc_up
+        [ "$torc_headroom" -gt 0 ] || : >"$torc_dir/kill"
         : >"$torc_dir/limit"
-        kill -s USR1 $$
     fi
+    kill -s USR1 $$
 }
 
 torc_follow() {
