@@ -4,6 +4,8 @@ Run it with the Python of the environment that ``torc`` is installed in; ``--hel
 """
 
 import argparse
+import compileall
+import importlib.util
 import json
 import os
 import resource
@@ -20,27 +22,53 @@ from pathlib import Path
 from typing import Any
 
 import specs
+from markdown_tables import render, replace
 
 HERE = Path(__file__).parent
 TORC = Path(sys.executable).with_name("torc")
 TORC_SERVER = Path(sys.executable).with_name("torc-server")
 TICKS = os.sysconf("SC_CLK_TCK")
-BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
+HEAD = ("row", "yardstick s", "torc s", "ratio, whole", "ratio, exec", "CPU × yardstick")
+SHELLS = ("bash", "sh")
+"""Shells of the rows of jobs: torc's default, and the one that starts fastest. The yardstick uses the same."""
+PACKAGES = ("torc_framework", "torc_local")
+"""Packages that a run of local jobs imports; they are compiled before the first measurement."""
+
+
+@dataclass
+class Sample:
+    """One run.
+
+    Attributes:
+        whole: Its wall time, or its CPU time in rows whose name ends with "(CPU)"; seconds.
+        executing: Wall time from the start of the first job to the end of the last, seconds.
+        cpu: CPU time, user and system, of all processes: of the program, of its server, and of the jobs; seconds.
+    """
+
+    whole: float
+    executing: float | None = None
+    cpu: float | None = None
 
 
 @dataclass
 class Row:
-    """One measurement beside its yardstick; seconds."""
+    """A run beside its yardstick, which is the mean of the runs before and after it."""
 
     name: str
-    yardstick: float
-    whole: float
-    executing: float | None = None
+    yardstick: Sample
+    measured: Sample
+
+    @property
+    def speed(self) -> float:
+        """The ratio by which rounds are sorted: of the jobs alone if that is known."""
+        return self.yardstick.whole / (self.measured.executing or self.measured.whole)
 
     def cells(self) -> list[str]:
-        exec_ratio = f"{self.yardstick / self.executing:.2f}" if self.executing else ""
-        ratio = f"{self.yardstick / self.whole:.2f}"
-        return [self.name, f"{self.yardstick:.2f}", f"{self.whole:.2f}", ratio, exec_ratio]
+        yardstick, measured = self.yardstick, self.measured
+        exec_ratio = f"{yardstick.whole / measured.executing:.2f}" if measured.executing else ""
+        cpu_ratio = f"{measured.cpu / yardstick.cpu:.2f}" if measured.cpu and yardstick.cpu else ""
+        ratio = f"{yardstick.whole / measured.whole:.2f}"
+        return [self.name, f"{yardstick.whole:.2f}", f"{measured.whole:.2f}", ratio, exec_ratio, cpu_ratio]
 
 
 @dataclass
@@ -51,9 +79,16 @@ class Server:
     pid: int
 
     def cpu(self) -> float:
-        """CPU seconds that it has used."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        """CPU seconds that it and its worker processes have used."""
+        threads = Path(f"/proc/{self.pid}/task").glob("*/children")  # a child belongs to the thread that made it
+        children = [int(pid) for thread in threads for pid in thread.read_text().split()]
+        return cpu_s(self.pid) + sum(map(cpu_s, children))
+
+
+def cpu_s(pid: int) -> float:
+    """CPU seconds of a process, and of its children that have ended (proc(5), utime to cstime)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / TICKS
 
 
 @contextmanager
@@ -91,18 +126,34 @@ def wall(command: list[Any], cwd: Path, env: dict[str, str] | None = None) -> fl
     return time.perf_counter() - begin
 
 
-def run_torc(base: Path, spec: Path, *options: str) -> tuple[float, float]:
-    """Run a spec on a new server; return the wall time of ``torc run`` with these options, and of its jobs alone."""
+def compile_packages() -> None:
+    """Compile the measured packages.
+
+    Where PYTHONDONTWRITEBYTECODE is set, as in many container images, a package that is installed in place would be
+    compiled again at every start, which takes longer than the rest of the start.
+    """
+    for name in PACKAGES:
+        found = importlib.util.find_spec(name)
+        for folder in (found.submodule_search_locations or []) if found else []:
+            compileall.compile_dir(folder, quiet=1)
+
+
+def run_torc(base: Path, spec: Path, *options: str) -> Sample:
+    """Run a spec on a new server with these options of ``torc run``.
+
+    Its folder stays: in runs right after the deletion of many files, the creation of files takes several times as long,
+    which would hide what log files cost at any other time.
+    """
     folder = Path(tempfile.mkdtemp(dir=base))
     with server(folder) as at:
         env = os.environ | {"TORC_API_URL": at.url, "HOME": str(folder)}
         create = [TORC, "-f", "json", "workflows", "create", spec]
         made = subprocess.run(create, cwd=folder, env=env, check=True, capture_output=True, text=True)
         workflow = str(json.loads(made.stdout)["id"])
+        begin, begin_server = children_cpu(), at.cpu()
         whole = wall([TORC, "-f", "json", "run", workflow, *options], folder, env)
-        executing = executing_s(workflow, folder, env)
-    shutil.rmtree(folder)
-    return whole, executing
+        cpu = children_cpu() - begin + at.cpu() - begin_server
+        return Sample(whole, executing_s(workflow, folder, env), cpu)
 
 
 def executing_s(workflow: str, folder: Path, env: dict[str, str]) -> float:
@@ -116,67 +167,55 @@ def executing_s(workflow: str, folder: Path, env: dict[str, str]) -> float:
 class Bench:
     """The yardsticks and rows, in one throw-away folder."""
 
-    def __init__(self, folder: Path, rounds: int) -> None:
-        self.folder, self.rounds = folder, rounds
+    def __init__(self, folder: Path, rounds: int, count: int) -> None:
+        self.folder, self.rounds, self.count = folder, rounds, count
         self.raw = folder / "raw"
         subprocess.run([shutil.which("cc") or "cc", "-O2", "-o", self.raw, HERE / "raw.c"], check=True)
 
-    def raw_s(self, count: int, slots: int, command: str) -> float:
-        """Seconds of the C yardstick."""
-        done = subprocess.run([self.raw, str(count), str(slots), command], check=True, capture_output=True, text=True)
-        return float(done.stdout)
+    def run_raw(self, count: int, slots: int, shell: str, command: str) -> Sample:
+        """Run the C yardstick."""
+        begin = children_cpu()
+        words = [self.raw, str(count), str(slots), shell, command]
+        done = subprocess.run(words, check=True, capture_output=True, text=True)
+        return Sample(float(done.stdout), cpu=children_cpu() - begin)
 
-    def against(
-        self, yardstick: Callable[[], float], measure: Callable[[], tuple[float, float | None]], name: str
-    ) -> Row:
+    def against(self, yardstick: Callable[[], Sample], measure: Callable[[], Sample], name: str) -> Row:
         """Bracket a measurement with its yardstick; the median round counts."""
         rows = []
         for _ in range(self.rounds):
-            before = yardstick()
-            whole, executing = measure()
-            rows.append(Row(name, (before + yardstick()) / 2, whole, executing))
-        rows.sort(key=lambda row: row.yardstick / (row.executing or row.whole))
+            before, measured, after = yardstick(), measure(), yardstick()
+            cpu = (before.cpu + after.cpu) / 2 if before.cpu and after.cpu else None
+            row = Row(name, Sample((before.whole + after.whole) / 2, cpu=cpu), measured)
+            print(" | ".join(row.cells()), file=sys.stderr, flush=True)
+            rows.append(row)
+        rows.sort(key=lambda row: row.speed)
         return rows[len(rows) // 2]
 
-    def jobs(self, name: str, spec: Path, count: int, slots: int, command: str = "true") -> Row:
-        """A row of jobs against the C yardstick."""
+    def jobs(self, name: str, spec: Path, count: int, slots: int, shell: str, *, command: str = "true") -> Row:
+        """A row of jobs against the C yardstick with the same shell."""
         return self.against(
-            lambda: self.raw_s(count, slots, command),
+            lambda: self.run_raw(count, slots, shell, command),
             lambda: run_torc(self.folder, spec, "--max-parallel-jobs", str(slots)),
-            name,
-        )
-
-    def parallel(self, count: int, slots: int) -> Row:
-        """GNU parallel with a job log on the same commands."""
-        lines = self.folder / "lines"
-        lines.write_text("true\n" * count, encoding="utf-8")
-        log = str(self.folder / "joblog")
-        command = ["parallel", "--will-cite", f"-j{slots}", "--joblog", log, "-a", str(lines)]
-        return self.against(
-            lambda: self.raw_s(count, slots, "true"),
-            lambda: (wall(command, self.folder), None),
-            f"GNU parallel --joblog, {count}",
+            f"{name}, {shell}",
         )
 
     def plan(self, count: int) -> Row:
         """Read, check, plan and store a large spec: CPU seconds of client and server against ``ninja -n``."""
         spec, ninja = specs.levels(self.folder, count)
 
-        def yardstick() -> float:
+        def yardstick() -> Sample:
             begin = children_cpu()
             wall(["ninja", "-n"], ninja)
-            return children_cpu() - begin
+            return Sample(children_cpu() - begin)
 
-        def measure() -> tuple[float, float | None]:
+        def measure() -> Sample:
             folder = Path(tempfile.mkdtemp(dir=self.folder))
             with server(folder) as at:
                 env = os.environ | {"TORC_API_URL": at.url, "HOME": str(folder)}
                 wall([TORC, "ping"], folder, env)
                 begin, begin_server = children_cpu(), at.cpu()
                 wall([TORC, "-f", "json", "workflows", "create", spec], folder, env)
-                used = children_cpu() - begin + at.cpu() - begin_server
-            shutil.rmtree(folder)
-            return used, None
+                return Sample(children_cpu() - begin + at.cpu() - begin_server)
 
         return self.against(yardstick, measure, f"plan and store {count:,} jobs (CPU)")
 
@@ -204,31 +243,40 @@ class Bench:
             for process in processes:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        return Row(f"{jobs} jobs sampled each second for {seconds} s (CPU)", float(seconds), used)
+        return Row(f"{jobs} jobs sampled each second for {seconds} s (CPU)", Sample(float(seconds)), Sample(used))
+
+
+def job_rows(bench: Bench, folder: Path, shell: str) -> list[tuple[str, Callable[[], Row]]]:
+    """The rows of jobs under one shell."""
+
+    def independent(count: int) -> Row:
+        return bench.jobs(f"{count:,} independent", specs.independent(folder, count, shell), count, 4, shell)
+
+    def barrier() -> Row:
+        return bench.jobs("1000 → 1 → 1000 → 1", specs.barrier(folder, 1000, shell), 2002, 4, shell)
+
+    def chain() -> Row:
+        return bench.jobs("chain of 200", specs.chain(folder, 200, shell), 200, 1, shell)
+
+    def sleeps() -> Row:
+        spec, command = specs.independent(folder, 100, shell, "sleep 0.1"), "sleep 0.1"
+        return bench.jobs("100 × sleep 0.1, 16 in flight", spec, 100, 16, shell, command=command)
+
+    return [
+        ("independent", lambda: independent(1000)),
+        ("independent", lambda: independent(bench.count)),
+        ("barrier", barrier),
+        ("chain", chain),
+        ("sleeps", sleeps),
+    ]
 
 
 def rows(bench: Bench, wanted: set[str]) -> Iterator[Row]:
     """Measure what is wanted, in the order of the table."""
     folder = bench.folder
-    table: list[tuple[str, Callable[[], Row]]] = [
-        ("independent", lambda: bench.jobs("1,000 independent", specs.independent(folder, 1000), 1000, 4)),
-        ("independent", lambda: bench.jobs("10,000 independent", specs.independent(folder, 10_000), 10_000, 4)),
-        ("barrier", lambda: bench.jobs("1000 → 1 → 1000 → 1", specs.barrier(folder, 1000), 2002, 4)),
-        ("chain", lambda: bench.jobs("chain of 200", specs.chain(folder, 200), 200, 1)),
-        (
-            "sleeps",
-            lambda: bench.jobs(
-                "100 × sleep 0.1, 16 in flight", specs.independent(folder, 100, "sleep 0.1"), 100, 16, "sleep 0.1"
-            ),
-        ),
-    ]
-    if shutil.which("parallel"):
-        table += [
-            ("independent", lambda: bench.parallel(1000, 4)),
-            ("independent", lambda: bench.parallel(10_000, 4)),
-        ]
-    else:
-        print("GNU parallel is not installed: its rows are left out", file=sys.stderr)
+    table: list[tuple[str, Callable[[], Row]]] = []
+    for shell in SHELLS:
+        table += job_rows(bench, folder, shell)
     if shutil.which("ninja"):
         table.append(("plan", lambda: bench.plan(100_000)))
     else:
@@ -237,38 +285,21 @@ def rows(bench: Bench, wanted: set[str]) -> Iterator[Row]:
     yield from (measure() for name, measure in table if name in wanted)
 
 
-def render(measured: list[Row]) -> str:
-    """The table as Markdown."""
-    head = ["row", "yardstick s", "torc s", "ratio, whole", "ratio, exec"]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    lines += ["| " + " | ".join(row.cells()) + " |" for row in measured]
-    return "\n".join(lines)
-
-
-def write(path: Path, table: str) -> None:
-    """Put the table between the markers of a Markdown file."""
-    text = path.read_text(encoding="utf-8")
-    head, _, rest = text.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    path.write_text(f"{head}{BEGIN}\n{table}\n{END}{tail}", encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     names = ["independent", "barrier", "chain", "sleeps", "plan", "monitor"]
     parser.add_argument("rows", nargs="*", choices=[*names, []], help=f"rows to measure (all): {', '.join(names)}")
     parser.add_argument("--rounds", type=int, default=3, help="rounds per row; the median counts")
+    parser.add_argument("--jobs", type=int, default=10_000, help="number of jobs of the larger row 'independent'")
     parser.add_argument("--write", type=Path, help="Markdown file whose table is replaced")
     options = parser.parse_args()
+    compile_packages()
     with tempfile.TemporaryDirectory(prefix="torc-bench-") as folder:
-        measured = []
-        for row in rows(Bench(Path(folder), options.rounds), set(options.rows or names)):
-            print(" | ".join(row.cells()), file=sys.stderr, flush=True)
-            measured.append(row)
-    table = render(measured)
+        measured = [*rows(Bench(Path(folder), options.rounds, options.jobs), set(options.rows or names))]
+    table = render(HEAD, (row.cells() for row in measured))
     print(table)
     if options.write:
-        write(options.write, table)
+        replace(options.write, "benchmarks", table)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ SECTIONS: Final[dict[str, tuple[type[Any], ...]]] = {
         api.AttemptSlotFreed,
         api.AttemptEnded,
         api.AttemptWithdrawn,
+        api.AttemptFollowed,
     ),
     "Answers of launchers": (api.LaunchSite, api.Adoption),
     "Allocators": (api.Allocator, api.AllocationRequest, api.Allocation, api.AllocationEnding),

@@ -1,6 +1,7 @@
-"""Write the reference pages that follow from the code, or with ``--check`` say which are stale.
+"""Write the reference pages and the modules that follow from the code, or with ``--check`` say which are stale.
 
-Each page is made by one function below; nothing in these pages is typed by hand.
+Each page is made by one function below; nothing in these pages is typed by hand. The modules are the tables of the
+store, made from their classes; they come first, because the server, which the pages describe, imports them.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from typing import Any, Literal, cast, get_args, get_origin
 import architecture_page
 import classes_page
 from attrs import NOTHING, Factory, fields, has, resolve_types
+from table_modules import table_modules
 
 from torc_framework import hookspecs
 from torc_framework.exit_cases import batch_systems
@@ -475,20 +477,28 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is stale")
     check = parser.parse_args().check
+    modules = table_modules()
+    stale = differing(modules, write=not check)
     texts = {REFERENCE / name: NOTE + make().rstrip() + "\n" for name, make in PAGES.items()}
     texts[architecture_page.PAGE] = architecture_page.architecture(table)
+    stale += differing(texts, write=not check)
+    if check and stale:
+        print(f"stale: {', '.join(stale)}: run python docs/generate.py", file=sys.stderr)
+        return 1
+    print(f"{len(texts)} pages, {len(modules)} modules, {len(stale)} {'stale' if check else 'written'}")
+    return 0
+
+
+def differing(texts: Mapping[Path, str], *, write: bool) -> list[str]:
+    """Return the names of the files whose text is another, and give them this one if they are to be written."""
     stale = []
     for path, text in texts.items():
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
         stale.append(path.name)
-        if not check:
+        if write:
             path.write_text(text, encoding="utf-8")
-    if check and stale:
-        print(f"stale: {', '.join(stale)}: run python docs/generate.py", file=sys.stderr)
-        return 1
-    print(f"{len(texts)} pages, {len(stale)} {'stale' if check else 'written'}")
-    return 0
+    return stale
 
 
 if __name__ == "__main__":

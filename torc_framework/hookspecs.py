@@ -14,8 +14,8 @@ No hook is called while a transaction is open on the server. What an answer depe
 applied: the server checks it again, and refuses what is not possible any more.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import pluggy
 
@@ -28,12 +28,31 @@ from torc_framework.models.log_patterns import LogPattern
 from torc_framework.models.recovery import FailedJob, PendingContext, PendingVerdict, RecoveryDecision
 
 PROJECT: Final = "torc_framework"
-"""Name of the pluggy project and of the entry-point group for hooks."""
-COMMANDS_GROUP: Final = "torc_framework.commands"
-"""Entry-point group for command groups: the entry's name is the command, its value a Typer app."""
+"""Name of the pluggy project."""
 
+_Classifier = TypeVar("_Classifier", bound=Callable[..., Any])
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
+
+_ACCEPTS_CLEAN_EXITS: Final = "torc_accepts_clean_exits"
+"""Attribute of functions with the declaration `accepts_clean_exits`."""
+
+
+def accepts_clean_exits(classifier: _Classifier) -> _Classifier:
+    """Declare that a `torc_classify_exit` never gives another class than ``success`` to a clean exit.
+
+    That is exit code 0 of an attempt that declares no output files and was not stopped. If all classifiers declare it,
+    an executor may start the next job of a chain as soon as the job before it has exited so, before the runner knows.
+    Use it as a decorator above `hookimpl`.
+    """
+    setattr(classifier, _ACCEPTS_CLEAN_EXITS, True)
+    return classifier
+
+
+def is_declared_to_accept_clean_exits(classifier: object) -> bool:
+    """Return whether a classifier has the declaration `accepts_clean_exits`."""
+    return getattr(classifier, _ACCEPTS_CLEAN_EXITS, False) is True
+
 
 RETIRED_ARGUMENTS: Final[Mapping[str, Mapping[str, str]]] = {}
 """Arguments that hooks lose in the next major version: hook → argument → what an implementation uses instead.
@@ -129,6 +148,9 @@ def torc_classify_exit(observation: ExitObservation) -> ExitVerdict | None:
 
     Answer from the observation alone: no I/O, no clock, no randomness. A stored observation can
     then be classified again with the same outcome.
+
+    A plugin that calls no clean exit a failure declares it with the decorator `accepts_clean_exits`. Otherwise each
+    job of a chain waits until the runner has classified the end of the job before it.
 
     Args:
         observation: What was observed, without inference. Times in seconds since the epoch, memory in bytes.

@@ -7,11 +7,10 @@ journal: output directories are often on network file systems, on which the writ
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from attrs import Factory, define, fields, frozen
+from attrs import Factory, define
 
 if TYPE_CHECKING:
     import sqlite3  # imported at run time when a file is used, which most runners never do
@@ -37,8 +36,7 @@ CREATE INDEX IF NOT EXISTS job_resource_samples_by_job ON job_resource_samples (
 """
 
 
-@frozen
-class ResourceSample:
+class ResourceSample(NamedTuple):
     """The resource usage of one attempt at one moment.
 
     Attributes:
@@ -58,8 +56,7 @@ class ResourceSample:
     gpu_memory_bytes: int | None = None
 
 
-_COLUMNS: Final = tuple(attribute.name for attribute in fields(ResourceSample))
-_row: Final = attrgetter(*_COLUMNS)
+_COLUMNS: Final = ResourceSample._fields
 _INSERT: Final = f"INSERT INTO job_resource_samples ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 
 
@@ -104,7 +101,7 @@ class SeriesWriter:
         try:
             with self._connection:
                 self._connection.executemany("INSERT OR REPLACE INTO job_metadata VALUES (?, ?)", new)
-                self._connection.executemany(_INSERT, map(_row, samples))
+                self._connection.executemany(_INSERT, samples)
         except self._error as error:
             raise OSError(f"samples are lost: {error}") from error
         self._named.update(names)

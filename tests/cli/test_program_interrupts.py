@@ -9,7 +9,7 @@ from torc_framework.errors import ExitStatus
 
 SWALLOWED = """
 import signal, sys, time
-from torc_framework.cli.programs import torc as program
+from torc_framework.cli.programs import program, torc
 
 class Finalized:
     def __del__(self):
@@ -23,18 +23,18 @@ def command(arguments):
 
 program._run = command
 sys.argv = ["torc", "workflows", "list"]
-sys.exit(program.main())
+sys.exit(torc.main())
 """
 EARLY = """
 import signal, sys
-from torc_framework.cli.programs import torc as program
+from torc_framework.cli.programs import program, torc
 
 def command(arguments):
     signal.raise_signal(signal.SIGINT)
 
 program._run = command
 sys.argv = ["torc", "workflows", "list"]
-sys.exit(program.main())
+sys.exit(torc.main())
 """
 
 

@@ -7,7 +7,6 @@ import pytest
 
 HEAVY = {
     "alembic",
-    "fastapi",
     "http",
     "httpx",
     "jsonschema",

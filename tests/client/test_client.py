@@ -11,6 +11,7 @@ from torc_framework.client.calls import paging
 from torc_framework.errors import ApiError
 from torc_framework.models.exchange import EndedReport, ExchangeRequest, StartedReport
 from torc_framework.models.plan import Plan, PlannedJob
+from torc_framework.models.plan_parts import SLICE_JOBS
 from torc_framework.models.records import (
     EventRecord,
     FailureHandlerRecord,
@@ -66,6 +67,20 @@ def test_actions_hang_on_their_workflow(api: TorcClient, workflow: int) -> None:
     )
     created = api.create(action)
     assert [item.id for item in api.actions(workflow)] == [created.id]
+
+
+def test_a_large_plan_is_sent_in_parts(api: TorcClient) -> None:
+    """All jobs and dependencies arrive, in the order of the plan."""
+    jobs = [PlannedJob(f"job_{n}", f"true {n}") for n in range(SLICE_JOBS + 5)]
+    pairs = [(n, n - 1) for n in range(1, len(jobs))]
+    plan = Plan(WorkflowRecord(name="large", user="u"), jobs, dependencies=pairs)
+    receipt = api.create_from_plan(plan, initialize=True)
+    assert (receipt.job_count, receipt.dependency_count, receipt.run_id) == (len(jobs), len(pairs), 1)
+    found = api.find(JobRecord, workflow_id=receipt.id)
+    assert [(job.name, job.command) for job in found] == [(job.name, job.command) for job in jobs]
+    ids = [job.id for job in found]
+    waits = [(pair.job_id, pair.depends_on_job_id) for pair in api.job_dependencies(receipt.id)]
+    assert waits == [*zip(ids[1:], ids, strict=False)]
 
 
 def test_lists_are_read_page_by_page(api: TorcClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """Tests of the client's methods for single kinds of records, against a real server."""
 
+import io
+import json
 from pathlib import Path
 
 import pytest
@@ -91,6 +93,19 @@ def test_relations_are_walked_page_by_page(api: TorcClient, workflow: int, monke
     assert (data.user_data_name, data.producer_job_name, data.consumer_job_id) == ("d", "a", second)
 
 
+def test_a_deleted_record_moves_no_page(api: TorcClient, workflow: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows it is not passed over, in any list that goes by id."""
+    monkeypatch.setattr(paging, "PAGE_SIZE", 2)
+    names = [f"f{n}" for n in range(7)]
+    for name in names:
+        api.create(FileRecord(workflow_id=workflow, name=name, path=name))
+    found = []
+    for file in api.iterate(FileRecord, workflow_id=workflow):
+        found.append(file.name)
+        api.delete(FileRecord, file.id or 0)
+    assert found == ["f", *names]
+
+
 def test_the_graph_holds_groups_as_they_are_kept(api: TorcClient) -> None:
     jobs = [PlannedJob(f"j{n}", "true") for n in range(4)]
     plan = Plan(WorkflowRecord(name="w", user="ann"), jobs, barriers=[Barrier([0, 1], [2, 3])])
@@ -119,6 +134,16 @@ def test_what_a_run_needs_and_what_has_changed(api: TorcClient, workflow: int) -
     assert api.missing_user_data(workflow) == [read.id]
     assert loose.id not in api.missing_user_data(workflow)
     assert api.process_changed_job_inputs(workflow, dry_run=True) == []
+
+
+def test_an_export_is_saved_as_the_server_sends_it(api: TorcClient, workflow: int) -> None:
+    """With the lengths of its lists."""
+    file = io.BytesIO()
+    counts = api.save_export(workflow, file.write, include_events=True)
+    saved, whole = json.loads(file.getvalue()), api.export_workflow(workflow, include_events=True)
+    assert {**saved, "exported_at": None} == {**whole, "exported_at": None}
+    assert counts == {name: len(part) for name, part in whole.items() if isinstance(part, list)}
+    assert (counts["jobs"], counts["files"], counts["local_schedulers"]) == (2, 1, 0)
 
 
 def test_times_of_events(api: TorcClient, workflow: int) -> None:

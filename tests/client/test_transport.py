@@ -1,5 +1,6 @@
 """Tests of the HTTP transport against servers that misbehave in every way that the network allows."""
 
+import io
 import socket
 import threading
 from collections.abc import Iterator
@@ -88,6 +89,43 @@ def test_a_post_is_never_sent_twice() -> None:
         with pytest.raises(ServerUnreachableError):
             client.request("POST", "/jobs", body=b"{}")
     assert len(seen) == 2
+
+
+def test_a_body_is_saved_as_it_arrives() -> None:
+    """A refusal that a repetition may overcome is repeated before the first byte; the headers are returned."""
+    busy = b"HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 2\r\n\r\n{}"
+    whole = b"HTTP/1.1 200 OK\r\nTorc-Record-Counts: jobs=2,files=0\r\nContent-Length: 5\r\n\r\nabcde"
+    file = io.BytesIO()
+    with scripted(answer(busy, then_close=True), answer(whole)) as (url, seen):
+        client = Transport(url, timeout=10.0, patience=10.0)
+        response = client.save("/workflows/1/export", query={"include_events": False}, write=file.write, timeout=10.0)
+    assert file.getvalue() == b"abcde"
+    assert response.header(b"torc-record-counts") == b"jobs=2,files=0"
+    assert [request.split(b" HTTP")[0] for request in seen] == [
+        b"GET /torc-service/v1/workflows/1/export?include_events=false"
+    ] * 2
+
+
+def test_an_incomplete_body_is_an_error() -> None:
+    """The server is gone in the middle: the request is not repeated, because bytes of it are in the file."""
+    half = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc"
+    file = io.BytesIO()
+    with (
+        scripted(answer(half, then_close=True)) as (url, seen),
+        transport(url) as client,
+        pytest.raises(ServerUnreachableError, match="closed the connection"),
+    ):
+        client.save("/workflows/1/export", query=None, write=file.write, timeout=10.0)
+    assert file.getvalue() == b"abc"
+    assert len(seen) == 1
+
+
+def test_a_refused_save_tells_the_reason() -> None:
+    gone = b'HTTP/1.1 404 Not Found\r\nContent-Length: 23\r\n\r\n{"errorMessage":"none"}'
+    file = io.BytesIO()
+    with scripted(answer(gone)) as (url, _), transport(url) as client, pytest.raises(ApiError, match="none"):
+        client.save("/workflows/7/export", query=None, write=file.write, timeout=10.0)
+    assert file.getvalue() == b""
 
 
 def test_nobody_listens() -> None:

@@ -134,3 +134,80 @@ def test_who_follows_may_stop(torc: Any, torc_env: dict[str, str], work: Path) -
         os.kill(follower.pid, signal.SIGINT)
         assert follower.wait(60) == 130
     assert "Traceback" not in (work / "err").read_text()
+
+
+STREAMS = """
+name: streams
+jobs:
+  - {name: combined, command: 'echo one; echo two >&2; echo three; exit 3', stdio: combined}
+  - {name: none, command: 'echo one; echo two >&2; exit 3', stdio: none}
+  - {name: quiet, command: 'echo one; echo two >&2; exit 4', stdio: no_stderr}
+  - {name: deleted, command: 'echo one', delete_stdio_on_success: true}
+"""
+
+
+@pytest.fixture
+def streams(torc: Any, work: Path, own_server: str) -> dict[str, int]:
+    """Ids of jobs whose output goes to other files than usual, or to none."""
+    (work / "spec.yaml").write_text(STREAMS)
+    workflow_id = json.loads(torc("run", "spec.yaml", "-f", "json").stdout)["workflow_id"]
+    jobs = json.loads(torc("jobs", "list", workflow_id, "-f", "json").stdout)["jobs"]
+    return {job["name"]: job["id"] for job in jobs} | {"workflow": workflow_id}
+
+
+def test_logs_that_do_not_exist_by_setting_are_no_error(torc: Any, streams: dict[str, int]) -> None:
+    """The command says by which setting there are none."""
+    done = torc("jobs", "logs", streams["none"])
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "standard output is not kept (stdio: none)" in done.stderr
+    assert "standard error is not kept (stdio: none)" in done.stderr
+    done = torc("jobs", "logs", streams["quiet"])
+    assert (done.returncode, done.stdout) == (0, "one\n")
+    assert "standard error is not kept (stdio: no_stderr)" in done.stderr
+    done = torc("jobs", "logs", streams["deleted"])
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "the logs were deleted because the job completed (delete_stdio_on_success)" in done.stderr
+    document = json.loads(torc("jobs", "logs", streams["none"], "-f", "json").stdout)
+    assert document["stdio"] == "none"
+    assert document["stderr"] == {"path": None, "exists": False, "text": ""}
+
+
+def test_a_file_of_both_streams_is_printed_once(torc: Any, streams: dict[str, int]) -> None:
+    done = torc("jobs", "logs", streams["combined"])
+    assert (done.returncode, done.stdout, done.stderr) == (0, "one\ntwo\nthree\n", "")
+    done = torc("jobs", "logs", streams["combined"], "--stderr", "-n", 2)
+    assert done.stderr.splitlines()[1:] == ["two", "three"]
+    assert "in one file (stdio: combined)" in done.stderr
+
+
+def test_reports_on_failures_say_what_is_not_kept(torc: Any, streams: dict[str, int]) -> None:
+    """Instead of a log that cannot be read; last lines come from the file of both streams."""
+    text = torc("why-failed", streams["workflow"]).stdout
+    assert "three" in text
+    assert "its output is not kept (stdio: none)" in text
+    assert "None of their logs can be read" not in text
+    job = json.loads(torc("why-failed", "--job", streams["none"], "-f", "json").stdout)
+    assert job["unreadable_logs"] == []
+    assert [each["text"] for each in job["evidence"] if each.get("field") == "stdio"] == [
+        "standard output is not kept (stdio: none)",
+        "standard error is not kept (stdio: none)",
+    ]
+    done = torc("reports", "results", streams["workflow"], "-f", "json")
+    rows = {row["job_name"]: row for row in json.loads(done.stdout)["results"]}
+    assert rows["combined"]["job_stdout"] == rows["combined"]["job_stderr"]
+    assert (rows["none"]["stdio"], rows["none"]["job_stdout"], rows["none"]["job_stderr"]) == ("none", None, None)
+    assert (rows["deleted"]["logs_deleted"], rows["deleted"]["job_stdout"]) == (True, None)
+    assert "does not exist" not in done.stderr
+
+
+def test_the_setting_can_be_changed(torc: Any, streams: dict[str, int], work: Path) -> None:
+    """The next attempt of a job goes by the changed setting; the former one is shown by its own."""
+    torc("jobs", "update", streams["none"], "--stdio", "combined", "--delete-stdio-on-success", "false")
+    torc("workflows", "update", streams["workflow"], "--stdio", "none")
+    torc("run", streams["workflow"], "--retry-failed")
+    assert torc("jobs", "logs", streams["none"]).stdout == "one\ntwo\n"
+    done = torc("jobs", "logs", streams["none"], "--run-id", 1)
+    assert "not kept" in done.stderr
+    refused = torc("workflows", "update", streams["workflow"], "--stdio", "merged")
+    assert refused.returncode == 2
+    assert "'merged'" in refused.stderr

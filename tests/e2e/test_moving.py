@@ -97,7 +97,10 @@ def test_there_and_on_again(call: Any, elsewhere: str, work: Path) -> None:
     }
     made = call("workflows", "import", "moved.json", url=elsewhere)
     assert (made["jobs"], made["results"], made["events"], made["user"]) == (5, 5, done["events"], "tester")
-    document = json.loads((work / "moved.json").read_text())
+    text = (work / "moved.json").read_text()
+    document = json.loads(text)
+    assert text.endswith("}\n")
+    assert text.count("\n") == 1
     again = call("workflows", "export", made["workflow_id"], "--include-results", "--include-events", url=elsewhere)
     actions = [document.pop("workflow_actions"), again.pop("workflow_actions")]
     assert [action["action_config"] for action in actions[1]] == [action["action_config"] for action in actions[0]]

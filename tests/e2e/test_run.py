@@ -363,7 +363,7 @@ actions:
     )
 
 
-@pytest.mark.parametrize("flags", [("--stdio", "both"), ("--shell", "/no/such/shell")])
+@pytest.mark.parametrize("flags", [("--memory-cgroup", "both"), ("--shell", "/no/such/shell")])
 def test_options_that_an_executor_refuses_create_nothing(torc: Any, work: Path, flags: tuple[str, str]) -> None:
     (work / "x.yaml").write_text("name: x\njobs: [{name: a, command: 'true'}]\n")
     done = torc("run", "x.yaml", *flags)

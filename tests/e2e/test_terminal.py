@@ -51,7 +51,7 @@ def test_a_missing_id_is_picked_from_a_list(talk: Talk, workflow: str) -> None:
     ("command", "told"),
     [
         (["reinitialize", "--dry-run"], "Dry run: 0 jobs"),
-        (["export"], '"export_version": "1.0"'),
+        (["export"], '"export_version":"1.0"'),
         (["sync-status"], "nothing is orphaned"),
         (["list-actions"], "No actions of workflow"),
         (["update", "--name", "yours"], "Name: yours"),

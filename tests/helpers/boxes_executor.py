@@ -73,8 +73,10 @@ class BoxLauncher(Launcher):
         began = time.time()
         given = {"container": attempt.container, "options": asdict(attempt.options), "outputs": attempt.outputs}
         done = subprocess.run(["/bin/sh", "-c", attempt.command], cwd=box, capture_output=True, text=True, check=False)
-        Path(attempt.stdout_path).write_text(json.dumps(given) + "\n" + done.stdout)
-        Path(attempt.stderr_path).write_text(done.stderr)
+        with Path(attempt.stdout_path).open("a") as out:
+            out.write(json.dumps(given) + "\n" + done.stdout)
+        with Path(attempt.stderr_path).open("a") as err:
+            err.write(done.stderr)
         seen = ExitObservation(
             self.name,
             exit_code=done.returncode,

@@ -120,6 +120,7 @@ OPERATIONS: Final = (
     _workflow_operation("GET", "/progress"),
     _workflow_operation("GET", "/job_groups"),
     _workflow_operation("GET", "/job_endings"),
+    _workflow_operation("GET", "/run_totals"),
     Operation("GET", "/workflow_overviews"),
     _workflow_operation("GET", "/is_complete"),
     _workflow_operation("GET", "/is_uninitialized"),

@@ -44,7 +44,7 @@ class SimpleLauncher(Launcher):
 
     def start(self, attempts: Sequence[Attempt]) -> None:
         for attempt in attempts:
-            with Path(attempt.stdout_path).open("wb") as out, Path(attempt.stderr_path).open("wb") as err:
+            with Path(attempt.stdout_path).open("ab") as out, Path(attempt.stderr_path).open("ab") as err:
                 process = subprocess.Popen(
                     ["/bin/sh", "-c", attempt.command],
                     cwd=attempt.working_dir,

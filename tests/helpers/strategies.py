@@ -24,15 +24,22 @@ COUNTS = st.integers(1, 2**31 - 1)
 AMOUNTS = st.integers(0, 2**31 - 1)
 MEMORY = st.from_regex(r"[1-9][0-9]{0,3}[kmgtKMGT]?", fullmatch=True)
 DURATIONS = st.from_regex(r"P([1-9]D)?T[1-9][0-9]?[HMS]", fullmatch=True)
-JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**63 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | TEXTS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
-    max_leaves=8,
-)
+FRACTIONS = st.integers(0, 4000).map(lambda quarters: quarters / 4)
+"""Numbers that every format reads exactly; ckdl reads others one bit off at times."""
+
+
+def json_values(numbers: st.SearchStrategy[float]) -> st.SearchStrategy[Any]:
+    """Any JSON value with these numbers besides whole ones."""
+    return st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | numbers | TEXTS,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+        max_leaves=8,
+    )
+
+
+JSON_VALUES = json_values(st.floats(allow_nan=False, allow_infinity=False))
+WRITTEN_VALUES = json_values(FRACTIONS)
+"""JSON values that every format writes and reads without a change."""
 
 
 @st.composite
@@ -71,7 +78,7 @@ def graphs(most: int = 12) -> st.SearchStrategy[tuple[int, list[tuple[int, int]]
 
 
 OPTIONS: st.SearchStrategy[Any] = st.dictionaries(
-    NAMES, st.dictionaries(TEXTS, JSON_VALUES, max_size=3), min_size=1, max_size=2
+    NAMES, st.dictionaries(TEXTS, WRITTEN_VALUES, max_size=3), min_size=1, max_size=2
 )
 """What a job sets for executors."""
 
@@ -162,7 +169,6 @@ _REQUIREMENTS = st.builds(
     num_nodes=COUNTS,
     runtime=DURATIONS,
 )
-_FRACTIONS = st.integers(0, 4000).map(lambda quarters: quarters / 4)  # ckdl reads other numbers one bit off at times
 _MONITORS = st.builds(
     ResourceMonitorSpec,
     enabled=st.booleans(),
@@ -180,11 +186,11 @@ workflow_specs = st.builds(
     project=_optional(TEXTS),
     container=_optional(TEXTS),
     executor_options=_optional(OPTIONS),
-    metadata=JSON_VALUES,
+    metadata=WRITTEN_VALUES,
     parameters=_optional(st.dictionaries(NAMES, TEXTS, min_size=1, max_size=2)),
     files=_many(st.builds(FileSpec, name=TEXTS, path=TEXTS, **_PARAMETERS)),
     user_data=_many(
-        st.builds(UserDataSpec, name=_optional(TEXTS), data=JSON_VALUES, is_ephemeral=st.booleans(), **_PARAMETERS)
+        st.builds(UserDataSpec, name=_optional(TEXTS), data=WRITTEN_VALUES, is_ephemeral=st.booleans(), **_PARAMETERS)
     ),
     resource_requirements=_many(_REQUIREMENTS),
     failure_handlers=_many(st.builds(FailureHandlerSpec, name=TEXTS, rules=st.lists(_RULES, min_size=1, max_size=2))),
@@ -192,7 +198,7 @@ workflow_specs = st.builds(
     slurm_defaults=_optional(
         st.dictionaries(
             st.from_regex(r"[a-z][a-z0-9]*(-[a-z0-9]+){0,2}", fullmatch=True),
-            TEXTS | st.integers(0, 99) | st.booleans() | st.integers(0, 4000).map(lambda n: n / 4),
+            TEXTS | st.integers(0, 99) | st.booleans() | FRACTIONS,
             min_size=1,
             max_size=3,
         )

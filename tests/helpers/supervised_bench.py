@@ -1,5 +1,6 @@
 """Supervised attempts in a temporary folder, and a way to wait for their ends."""
 
+import os
 import select
 import signal
 from collections.abc import Callable, Iterator
@@ -35,7 +36,12 @@ class Attempts(SupervisedAttempts):
 
     def command(self, job: int, text: str, **changes: Any) -> AttemptCommand:
         """Return an attempt of a command that leaves no logs."""
-        values: dict[str, Any] = {"environment": {}, "stdout": "", "stderr": "", "working_dir": str(self.folder)}
+        values: dict[str, Any] = {
+            "environment": {},
+            "stdout": os.devnull,
+            "stderr": os.devnull,
+            "working_dir": str(self.folder),
+        }
         values["environment"] = {"TORC_JOB_ID": str(job), "TORC_ATTEMPT_ID": "1"}
         return AttemptCommand(job, 1, text, **(values | changes))
 

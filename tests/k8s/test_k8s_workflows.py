@@ -47,6 +47,28 @@ def test_output_is_where_it_always_is(pod_torc: PodTorc) -> None:
     assert outputs(pod_torc, 1)["a"] == (bytes(3_000_000) + b"no line end", b"\xff\n\r\n\0")
 
 
+def test_output_goes_where_jobs_say_as_locally(pod_torc: PodTorc) -> None:
+    """One file keeps the order of both streams; what is not kept or deleted leaves no file."""
+    modes = ("separate", "combined", "no_stdout", "no_stderr", "none")
+    jobs: list[dict[str, Any]] = [
+        {"name": mode, "command": "echo one; echo two >&2; echo three", "stdio": mode} for mode in modes
+    ]
+    jobs.append({"name": "deleted", "command": "echo one", "delete_stdio_on_success": True})
+    pod_torc.write("w.yaml", {"name": "w", "shell": "sh", "jobs": jobs})
+    pod_torc("run", "w.yaml")
+    pod_torc("run", "w.yaml", *by_pods(BUSYBOX))
+
+    def logs(workflow_id: int) -> dict[str, Any]:
+        rows = pod_torc.json("reports", "results", workflow_id)["results"]
+        paths = {row["job_name"]: (row["job_stdout"], row["job_stderr"]) for row in rows}
+        return {name: [path and (pod_torc.folder / path).read_text() for path in pair] for name, pair in paths.items()}
+
+    in_pods = logs(2)
+    assert in_pods == logs(1)
+    assert (in_pods["combined"], in_pods["none"]) == (["one\ntwo\nthree\n"] * 2, [None, None])
+    assert len(list((pod_torc.folder / "output" / "job_stdio").glob("*_wf2_*"))) == 5
+
+
 def test_output_is_whole_when_the_log_was_rotated(pod_torc: PodTorc) -> None:
     """The kubelet keeps 10 MiB of a container's log readable; a job that writes more loses nothing."""
     script = "import hashlib\nfor n in range(700_000): print(n, hashlib.md5(str(n).encode()).hexdigest())"

@@ -109,6 +109,15 @@ def test_the_first_name_with_an_opinion_wins(opinions: dict[str, bool]) -> None:
     assert manager.classify(SEEN).reason == (speakers[0] if speakers else "no classifier had an opinion")
 
 
+def test_one_classifier_without_the_declaration_may_judge_clean_exits(write: Write) -> None:
+    """Without any such plugin, an executor may continue a chain of jobs by itself."""
+    assert not PluginManager.load().judges_clean_exits()
+    write("a", "@accepts_clean_exits\n" + classifier("return None"))
+    assert not PluginManager.load().judges_clean_exits()
+    write("b", classifier("return None"))
+    assert PluginManager.load().judges_clean_exits()
+
+
 # --- bad plugins ----------------------------------------------------------------------------------
 
 

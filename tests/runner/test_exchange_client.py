@@ -16,7 +16,13 @@ from torc_framework.models.exchange import (
     WaitingReport,
 )
 from torc_framework.models.resources import Resources
-from torc_framework.runner.connection.exchange_client import ExchangeAnswer, ExchangeClient, RunnerDemand
+from torc_framework.runner.connection.exchange_client import (
+    BATCH,
+    LINGER_S,
+    ExchangeAnswer,
+    ExchangeClient,
+    RunnerDemand,
+)
 
 ROOM = RunnerDemand(slots=1, starving=True)
 BUSY = RunnerDemand(may_wait=False)
@@ -71,18 +77,18 @@ def say(
 
 
 def test_reports_linger_only_while_there_is_work(client: ExchangeClient, line: Line) -> None:
-    """A starving runner reports at once, a busy one after 20 ms, or with a hundred reports."""
+    """A starving runner reports at once, a busy one after `LINGER_S`, or with `BATCH` reports."""
     line.answers = [ExchangeReply()] * 3
     client.report_ended(ended(1), 0.0)
     assert say(client, line, 0.0)[0].request.ended == [ended(1)]
     client.report_ended(ended(2), 1.0)
     client.pump(1.01, BUSY, list)
     assert len(line.requests) == 1
-    assert client.next_due(1.01, BUSY) == pytest.approx(1.02)
-    assert say(client, line, 1.021, BUSY)
-    for number in range(100):
+    assert client.next_due(1.01, BUSY) == pytest.approx(1.0 + LINGER_S)
+    assert say(client, line, 1.001 + LINGER_S, BUSY)
+    for number in range(BATCH):
         client.report_ended(ended(number), 2.0)
-    assert len(say(client, line, 2.0, BUSY)[0].request.ended) == 100
+    assert len(say(client, line, 2.0, BUSY)[0].request.ended) == BATCH
 
 
 def test_the_way_to_the_server_is_measured(client: ExchangeClient, line: Line) -> None:

@@ -5,8 +5,20 @@ import itertools
 import pytest
 from runner_bench import Bench, file, handler, job
 
+from torc_framework.api import ExitClass, ExitObservation, ExitVerdict, hookimpl
+from torc_framework.executors import AttemptFollowed
 from torc_framework.models.plan import PlannedJob
+from torc_framework.plugins.discovery import (
+    PluginCandidate,
+    PluginInfo,
+    PluginKind,
+    built_in_plugins,
+    entry_point_plugins,
+)
+from torc_framework.plugins.manager import PluginManager
 from torc_framework.runner import Progress
+from torc_framework.runner.attempts.follow_orders import FollowOrders
+from torc_framework.runner.attempts.held_jobs import HeldJob
 
 
 def chain(count: int, command: str = "echo {n} >> order") -> tuple[list[PlannedJob], list[tuple[int, int]]]:
@@ -71,3 +83,65 @@ def test_canceled_in_the_middle(bench: Bench) -> None:
     assert "running" not in statuses
     assert "pending" not in statuses
     assert statuses.count("completed") <= ran
+
+
+@pytest.fixture
+def followed(monkeypatch: pytest.MonkeyPatch) -> list[AttemptFollowed]:
+    """Collect the followers that launchers begin by themselves."""
+    seen: list[AttemptFollowed] = []
+    begun = FollowOrders.begun
+
+    def note(orders: FollowOrders, event: AttemptFollowed) -> HeldJob:
+        seen.append(event)
+        return begun(orders, event)
+
+    monkeypatch.setattr(FollowOrders, "begun", note)
+    return seen
+
+
+def test_the_launcher_continues_a_chain(bench: Bench, followed: list[AttemptFollowed]) -> None:
+    """Most jobs of a chain begin without the runner; each has its start, its end and its own logs."""
+    jobs, waits = chain(60, "echo {n}")
+    workflow_id = bench.create(*jobs, dependencies=waits)
+    assert bench.run(workflow_id, max_parallel_jobs=1).is_complete
+    assert len(followed) > 20
+    assert [bench.log(workflow_id, f"j{n}").split() for n in range(60)] == [[str(n)] for n in range(60)]
+    assert [*bench.statuses(workflow_id).values()] == ["completed"] * 60
+
+
+def test_jobs_with_outputs_are_followed_by_the_runner(bench: Bench, followed: list[AttemptFollowed]) -> None:
+    """It looks for the files first."""
+    jobs, waits = chain(12)
+    jobs = [job(f"j{n}", f"echo {n} >> order; touch out{n}", output_files=[n]) for n in range(12)]
+    files = [file(f"out{n}") for n in range(12)]
+    workflow_id = bench.create(*jobs, dependencies=waits, files=files)
+    assert bench.run(workflow_id, max_parallel_jobs=1).is_complete
+    assert followed == []
+
+
+class _Judge:
+    """A plugin that calls some clean exits a failure: those after which there is a file."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+
+    @hookimpl
+    def torc_classify_exit(self, observation: ExitObservation) -> ExitVerdict | None:
+        """Answer for clean exits."""
+        if observation.exit_code == 0 and (self._bench.folder / "bad").exists():
+            return ExitVerdict(ExitClass.USER_ERROR, "there is a bad file")
+        return None
+
+
+def test_a_plugin_that_judges_clean_exits_is_asked_first(bench: Bench, followed: list[AttemptFollowed]) -> None:
+    """No follower begins before its verdict."""
+    judge = _Judge(bench)
+    own = PluginCandidate(PluginInfo("judge", PluginKind.PROJECT, "judge"), lambda: judge)
+    bench.plugins = PluginManager([own, *entry_point_plugins(), *built_in_plugins()])
+    jobs, waits = chain(20)
+    jobs[9] = job("j9", "echo 9 >> order; touch bad")
+    workflow_id = bench.create(*jobs, dependencies=waits)
+    bench.run(workflow_id, max_parallel_jobs=1)
+    assert (bench.folder / "order").read_text().split() == [str(n) for n in range(10)]
+    assert [*bench.statuses(workflow_id).values()] == ["completed"] * 9 + ["failed"] + ["canceled"] * 10
+    assert followed == []

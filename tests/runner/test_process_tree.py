@@ -201,3 +201,60 @@ def test_odd_names_of_programs_do_no_harm(tmp_path: Path) -> None:
         assert found is not None
         assert found.parent == os.getpid()
         process.communicate()
+
+
+def test_a_process_is_not_mistaken_for_a_later_one_of_its_pid(start: Start) -> None:
+    """The descriptors that stay open are those of the process that has ended."""
+    process = start("import sys; print('ready', flush=True); sys.stdin.read()")
+    followed = procfs.FollowedProcess(process.pid)
+    before = followed.read()
+    assert before is not None
+    assert before == followed.read()
+    process.communicate()
+    assert followed.read() is None
+    assert followed.children() == ()
+
+
+@pytest.mark.parametrize("part", [procfs.KEPT_DESCRIPTORS, 0.0])
+def test_children_that_come_and_go_are_counted(start: Start, monkeypatch: pytest.MonkeyPatch, part: float) -> None:
+    """Also where so many files are open that none stays open."""
+    monkeypatch.setattr(procfs, "KEPT_DESCRIPTORS", part)
+    code = """
+import subprocess, sys
+child = None
+print("ready", flush=True)
+for line in sys.stdin:
+    if child is None:
+        child = subprocess.Popen(["sleep", "100"], stdout=2)
+    else:
+        child.kill()
+        child.wait()
+        child = None
+    print("done", flush=True)
+if child:
+    child.kill()
+"""
+    process = start(code)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    tree = ProcessTree([process.pid])
+    counts = []
+    for _ in range(4):
+        moment = tree.measure()
+        counts.append(moment and moment.processes)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "done\n"
+    assert counts == [1, 2, 1, 2]
+
+
+def test_descriptors_are_closed_with_the_tree(start: Start) -> None:
+    """A runner follows many attempts one after the other."""
+    process = start(FORKS.format(shared=0, own=0))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    tree = ProcessTree([process.pid])
+    tree.measure()
+    kept = len(list(Path("/proc/self/fd").iterdir())) - before
+    del tree
+    assert kept == 2 * 51
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -46,6 +46,7 @@ OWN_WORKFLOW: Final[dict[str, Any]] = {
             "progress",
             "job_groups",
             "job_endings",
+            "run_totals",
             "job_ids",
             "required_existing_files",
             "missing_user_data",

@@ -1,8 +1,10 @@
 """Tests of responses of every size: a page has a size limit, and no response takes memory in proportion to its size."""
 
 import json
+import os
 import resource
 import socket
+import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from programs import BIN, isolated_environment
 from server_child import ServerChild
 from waiting import eventually
 
@@ -87,6 +90,24 @@ def test_a_large_export_takes_little_memory(large: ServerChild, make_api: Any) -
     assert [record["data"] for record in document["user_data"]] == [[f"{n:02}" * (MIB // 2)] for n in range(60)]
     assert document["files"] == []
     assert not spooled(large)
+
+
+def test_a_saved_export_takes_little_memory_of_the_client(large: ServerChild, make_api: Any, tmp_path: Path) -> None:
+    """The command needs no more than one that asks for little; the file is what the server sends."""
+    api = make_api(large.url)
+    workflow_id = api.ok("GET", "/workflows")["items"][0]["id"]
+    environment = {**isolated_environment(tmp_path), "TORC_API_URL": large.url}
+    peaks = []
+    for command in (["list", "--all-users"], ["export", str(workflow_id), "--output", str(tmp_path / "large.json")]):
+        process = subprocess.Popen([BIN / "torc", "workflows", *command], env=environment, stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        peaks.append(used.ru_maxrss * 1024)
+    assert peaks[1] - peaks[0] < 16 * MIB
+    saved = json.loads((tmp_path / "large.json").read_bytes())
+    sent = api.ok("GET", f"/workflows/{workflow_id}/export")
+    assert {**saved, "exported_at": None} == {**sent, "exported_at": None}
 
 
 def test_a_reader_that_does_not_read_costs_a_file(large: ServerChild, make_api: Any) -> None:

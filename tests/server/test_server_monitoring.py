@@ -16,6 +16,7 @@ from sample_records import register
 from server_child import ServerChild
 
 from torc_framework.client import TorcClient
+from torc_framework.server.settings import API_PREFIX
 
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
 
@@ -128,3 +129,14 @@ def test_a_server_without_scrapes_does_not_load_the_library(tmp_path: Path) -> N
     )
     done = run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_the_page_for_browsers_loads_the_openapi_document(tmp_path: Path) -> None:
+    """By an address relative to its own, which holds behind a proxy and under a token, too."""
+    with ServerChild(tmp_path) as child:
+        status, kind, text = scrape(child.url, f"{API_PREFIX}/docs")
+        assert (status, kind) == (200, "text/html; charset=utf-8")
+        assert 'url: "openapi.json"' in text
+        status, kind, text = scrape(child.url, f"{API_PREFIX}/openapi.json")
+        assert (status, kind) == (200, "application/json")
+        assert json.loads(text)["info"]["title"] == "torc"

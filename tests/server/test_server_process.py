@@ -16,10 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from sample_records import NODE
+from waiting import eventually
 
+from torc_framework.models.plan import Plan, PlannedJob
+from torc_framework.models.records import WorkflowRecord
 from torc_framework.store.database.opening import open_database
 from torc_framework.store.database.probe import is_postgres
+from torc_framework.store.tables import METADATA
+from torc_framework.store.workflows.deletion import begin_deletion
+from torc_framework.store.workflows.plans import create_plan
 
 COMMAND = [
     sys.executable,
@@ -227,3 +234,24 @@ def _work(port: int, workflow_id: int, node: int, held: dict[int, int], told: di
         held.update((job["id"], job["attempt_id"]) for job in answer["jobs"])
         if answer["is_complete"]:
             return
+
+
+def test_a_new_server_continues_a_deletion(tmp_path: Path) -> None:
+    """A workflow whose deletion a killed server had begun is gone, and soon its rows are."""
+    database = tmp_path / "torc.db"
+    plan = Plan(WorkflowRecord(name="w", user="u"), [PlannedJob(f"j{n}", "true") for n in range(50)])
+    with closing(open_database(str(database))) as opened:
+        with opened.write() as tx:
+            workflow_id = create_plan(tx, plan).id
+        with opened.write() as tx:
+            begin_deletion(tx, workflow_id, force=True)
+        with started(database) as (_, port):
+            assert call(port, "GET", "/workflows")["items"] == []
+
+            def rows() -> int:
+                with opened.read() as tx:
+                    tables = METADATA.tables["workflow"], METADATA.tables["job"]
+                    counts = [tx.connection.execute(sa.select(sa.func.count()).select_from(table)) for table in tables]
+                    return sum(count.scalar_one() for count in counts)
+
+            eventually(lambda: rows() == 0, "the rows of the workflow are deleted")

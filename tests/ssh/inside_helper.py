@@ -59,7 +59,7 @@ async def session_with(
 def row(session: HostSession, job: int, text: str) -> list[Any]:
     """Return the values of an `AttemptCommand`."""
     home = session.facts.home
-    return [job, 1, text, {}, f"{home}/out{job}", "", home, job, "sh", None]
+    return [job, 1, text, {}, f"{home}/out{job}", f"{home}/out{job}", home, job, "sh", None]
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, SYSTEM], ids=["asyncssh", "system"])

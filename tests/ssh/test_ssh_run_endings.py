@@ -49,6 +49,35 @@ def test_ends_are_those_of_the_local_executor(client_torc: ClientTorc) -> None:
     assert remote["seven"].result["cpu_time_s"] is not None
 
 
+STREAMS: dict[str, Any] = {
+    "name": "streams",
+    "jobs": [
+        {"name": mode, "command": "echo one; echo two >&2; echo three", "stdio": mode}
+        for mode in ("separate", "combined", "no_stdout", "no_stderr", "none")
+    ]
+    + [{"name": "deleted", "command": "echo one", "delete_stdio_on_success": True}],
+}
+
+
+def test_output_goes_where_jobs_say_as_locally(client_torc: ClientTorc) -> None:
+    """One file keeps the order of both streams; what is not kept leaves no file here."""
+    client_torc.write("w.yaml", STREAMS)
+    client_torc("run", "w.yaml")
+    client_torc("run", "w.yaml", *by_ssh("h2"))
+
+    def logs(workflow_id: int) -> dict[str, Any]:
+        rows = client_torc.json("reports", "results", workflow_id)["results"]
+        paths = {row["job_name"]: (row["job_stdout"], row["job_stderr"]) for row in rows}
+        return {
+            name: [path and (client_torc.folder / path).read_text() for path in pair] for name, pair in paths.items()
+        }
+
+    remote = logs(2)
+    assert remote == logs(1)
+    assert (remote["combined"], remote["none"]) == (["one\ntwo\nthree\n"] * 2, [None, None])
+    assert len(list((client_torc.folder / "output" / "job_stdio").glob("*_wf2_*"))) == 5
+
+
 def test_output_is_where_it_always_is(client_torc: ClientTorc) -> None:
     """The logs have the names that the results say, with all bytes, in the output folder of the runner."""
     noise = "head -c 300000 /dev/zero; printf '\\377\\n' >&2"

@@ -51,7 +51,9 @@ RICH = Plan(
         PlannedJob(name="second", command="s", input_files=[0], executor="local", supports_termination=True),
         PlannedJob(name="third", command="t", output_files=[0], cancel_on_blocking_job_failure=False),
         PlannedJob(name="fourth", command="f", input_user_data=[0], output_files=[1]),
-        PlannedJob(name="fifth", command="5", container="i:1", executor_options={"k8s": {"n": [1, {"ä": None}]}}),
+        PlannedJob(
+            name="fifth", command="5", container="i:1", executor_options={"k8s": {"n": [1, {"ä": None}]}}, stdio="none"
+        ),
     ],
     dependencies=[(1, 2), (3, 0), (4, 3)],
     files=[FileRecord(workflow_id=0, name="a", path="a", st_mtime=1.5), FileRecord(workflow_id=0, name="b", path="b")],

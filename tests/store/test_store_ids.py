@@ -1,21 +1,26 @@
 """No id is used twice, on either kind of database."""
 
 import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
+from postgres_server import PostgresServer
 from sample_records import ACTION, RECORDS
 
 from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
 from torc_framework.models.records import WorkflowRecord
 from torc_framework.store.access import groups
-from torc_framework.store.database.base import Database
+from torc_framework.store.database.base import NEW_WORKFLOW, Database
 from torc_framework.store.database.opening import open_database
+from torc_framework.store.database.postgres import PostgresDatabase
+from torc_framework.store.database.postgres import schema_transaction as postgres_schema_transaction
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.database.sqlite import schema_transaction
 from torc_framework.store.migrations import upgrade
@@ -62,6 +67,10 @@ def largest(tx: Tx) -> dict[str, int]:
 
 def counters(tx: Tx) -> dict[str, int]:
     """Return the largest id of each table as the store has counted it."""
+    if tx.connection.dialect.name != "sqlite":
+        last = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {}_id_seq"
+        names = [table.name for table in COUNTED]
+        return {name: tx.connection.exec_driver_sql(last.format(name)).scalar_one() for name in names}
     return {row[0]: row[1] for row in tx.connection.execute(sa.select(ID_COUNTER))}
 
 
@@ -164,19 +173,68 @@ def test_ids_outlive_the_server(sqlite: Database, tmp_path: Path) -> None:
     assert made[0]["id"] == last + 1
 
 
-def test_a_change_that_is_taken_back_takes_its_ids_back(database: Database) -> None:
-    """The ids of a change that is rolled back are used again."""
+def test_ids_of_a_change_that_is_taken_back(database: Database) -> None:
+    """SQLite uses the ids of a change that is rolled back again; a sequence of PostgreSQL goes on."""
 
-    def fail() -> None:
+    def fail() -> int:
         with database.write() as tx:
-            fill(tx)
+            assert tx.new_ids(t.JOB, 2) == 1
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
+    first = 1 if database.is_local else 3
     with database.write() as tx:
-        assert tx.new_ids(t.JOB, 3) == 1
-        assert tx.new_ids(t.JOB, 1) == 4
+        assert tx.new_ids(t.JOB, 3) == first
+        assert tx.new_ids(t.JOB, 1) == first + 3
+
+
+def test_blocks_of_ids_of_changes_at_the_same_time(fresh_postgres: Callable[[], Database]) -> None:
+    """Changes of different workflows take ids at the same time: each gets consecutive ids of its own, none waits."""
+    database = fresh_postgres()
+    with database.write(7) as one, database.write(8) as two, database.write(NEW_WORKFLOW) as three:
+        blocks = [(tx.new_ids(t.JOB, size), size) for size in (3, 1, 50) for tx in (one, two, three)]
+    given = [first + n for first, size in blocks for n in range(size)]
+    assert sorted(given) == [*range(1, 163)]
+
+    def take(number: int) -> list[int]:
+        with database.write(100 + number % 4) as tx:
+            first = tx.new_ids(t.RESULT, 1 + number % 5)
+            return [first + n for n in range(1 + number % 5)]
+
+    with ThreadPoolExecutor(8) as pool:
+        taken = [id_ for ids in pool.map(take, range(200)) for id_ in ids]
+    assert len(taken) == len(set(taken)) == 600
+
+
+def test_sequences_go_on_after_the_counters(postgres: PostgresServer) -> None:
+    """The migration to sequences begins each after the largest id that was counted."""
+    config = Config()
+    config.set_main_option("script_location", str(upgrade.MIGRATIONS))
+    with postgres.database() as url:
+        old = cast("PostgresDatabase", open_database(url))
+        with old._writing_connection() as writer:
+            with writer.begin():
+                writer.exec_driver_sql("DROP SCHEMA public CASCADE")
+                writer.exec_driver_sql("CREATE SCHEMA public")
+            with postgres_schema_transaction(writer, migrating=True):
+                config.attributes["connection"] = writer
+                command.upgrade(config, "0017")
+                writer.exec_driver_sql("UPDATE id_counter SET last_id = 41 WHERE table_name = 'job'")
+        old.close()
+        again = open_database(url)
+        with again.write() as tx:
+            assert tx.new_ids(t.JOB, 2) == 42
+            assert tx.new_ids(t.FILE, 1) == 1
+            assert tx.connection.execute(sa.select(sa.func.count()).select_from(ID_COUNTER)).scalar() == 0
+        again.close()
+
+
+def test_sequences_have_sixty_four_bits(fresh_postgres: Callable[[], Database]) -> None:
+    """No sequence ends at the largest number of 32 bits."""
+    with fresh_postgres().read() as tx:
+        small = "SELECT sequencename FROM pg_sequences WHERE max_value < 9223372036854775807"
+        assert tx.connection.exec_driver_sql(small).all() == []
 
 
 def test_an_older_database_goes_on_after_all_that_it_remembers(tmp_path: Path) -> None:

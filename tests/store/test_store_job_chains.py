@@ -8,7 +8,7 @@ from torc_framework.models.exchange import EndedReport
 from torc_framework.models.plan import PlannedJob
 from torc_framework.models.records import ResourceRequirementsRecord
 from torc_framework.models.statuses import JobStatus
-from torc_framework.store.exchange.job_chains import LONGEST_CHAIN, report_waves
+from torc_framework.store.exchange.job_chains import LONGEST_CHAIN, SHORTEST_LIMIT, report_waves
 from torc_framework.store.runs import lifecycle
 
 
@@ -18,13 +18,25 @@ def numbers(bench: Any, following: dict[int, Any]) -> dict[int, list[int]]:
     return {job_id - first: [job.id - first for job in chain] for job_id, chain in following.items()}
 
 
-def test_a_chain_is_told_in_advance(bench: Any) -> None:
-    """A reply has the chain up to its largest length; none of these jobs is claimed."""
+@pytest.mark.parametrize(
+    ("ahead", "length"),
+    [(5, SHORTEST_LIMIT), (20, 20), (LONGEST_CHAIN + 30, LONGEST_CHAIN)],
+    ids=["few", "more", "most"],
+)
+def test_a_chain_is_told_in_advance(bench: Any, ahead: int, length: int) -> None:
+    """A reply has as much of the chain as the runner wants, within limits; none of these jobs is claimed."""
     bench.plan(LONGEST_CHAIN + 3, [(n + 1, n) for n in range(LONGEST_CHAIN + 2)])
-    reply = bench.exchange(slots=1, ahead=5)
-    assert numbers(bench, reply.following) == {0: list(range(1, LONGEST_CHAIN + 1))}
+    reply = bench.exchange(slots=1, ahead=ahead)
+    assert numbers(bench, reply.following) == {0: list(range(1, length + 1))}
     assert [job.command for job in reply.following[bench.first_job]][:2] == ["run 1", "run 2"]
     assert set(bench.statuses()[1:]) == {"blocked"}
+
+
+def test_all_that_a_dead_runner_may_have_begun_is_told(bench: Any) -> None:
+    """Who asks for the jobs that a runner holds learns of the longest chain behind them."""
+    bench.plan(LONGEST_CHAIN + 3, [(n + 1, n) for n in range(LONGEST_CHAIN + 2)])
+    bench.exchange(slots=1, ahead=5)
+    assert numbers(bench, bench.exchange(holding=[]).following) == {0: list(range(1, LONGEST_CHAIN + 1))}
 
 
 def test_only_what_waits_for_nothing_else(bench: Any) -> None:

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from torc_framework.models import records as r
 from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
+from torc_framework.models.plan_parts import PlanParts, PlanSlice, parts_of
 from torc_framework.store.errors import RuleError
 from torc_framework.store.record_kinds import workflow_queries
 from torc_framework.store.record_kinds.actions import all_actions
@@ -163,6 +164,27 @@ def test_every_number_of_jobs_is_stored(database: Any) -> None:
         assert [job["name"] for job in find(database, JOBS, workflow_id)] == [job.name for job in plan.jobs]
 
 
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_slices_of_any_length_store_the_same_plan(database: Any, size: int) -> None:
+    """Relations, blockers and written texts of jobs in later slices are those of a plan in one slice."""
+    plan = a_plan()
+    flat = [number for pair in plan.dependencies for number in pair]
+    slices = [PlanSlice(dependencies=flat[start : start + 2]) for start in range(0, len(flat), 2)]
+    slices += [PlanSlice(jobs=plan.jobs[start : start + size]) for start in range(0, len(plan.jobs), size)]
+    whole = stored(database, plan)
+    with database.write() as tx:
+        counts = create_plan(tx, PlanParts(parts_of(plan).head, iter(slices))).counts
+    assert (counts["job_count"], counts["dependency_count"], counts["file_count"]) == (4, 1, 1)
+    one, other = find(database, JOBS, whole), find(database, JOBS, whole + 1)
+    first = one[0]["id"], other[0]["id"]
+    for mine, theirs in zip(one, other, strict=True):
+        for name in ("depends_on_job_ids", "input_file_ids", "output_file_ids", "input_user_data_ids"):
+            assert len(mine.pop(name, None) or ()) == len(theirs.pop(name, None) or ())
+        assert mine.pop("id") - first[0] == theirs.pop("id") - first[1]
+        for name in ("name", "status", "invocation_script", "executor", "supports_termination"):
+            assert bool(mine.get(name)) == bool(theirs.get(name))
+
+
 def test_order_in_the_plan_does_not_matter(database: Any) -> None:
     """A job may wait for a later one in the plan."""
     plan = Plan(WORKFLOW, [PlannedJob("a", "true"), PlannedJob("b", "true")], dependencies=[(0, 1)])
@@ -181,8 +203,11 @@ def _broken(**changes: Any) -> Plan:
     ("changes", "reason"),
     [
         ({"workflow": r.WorkflowRecord(name="", user="u")}, "workflow has no name"),
-        ({"jobs": [PlannedJob("a", "x"), PlannedJob("a", "y")], "actions": []}, "occur more than once"),
-        ({"jobs": [PlannedJob("", "x")], "actions": []}, "a job has no name"),
+        (
+            {"jobs": [PlannedJob("a", "x"), PlannedJob("a", "y")], "actions": [], "barriers": []},
+            "1 job name.s. occur more than once",
+        ),
+        ({"jobs": [PlannedJob("", "x")], "actions": [], "barriers": [], "dependencies": []}, "a job has no name"),
         ({"dependencies": [(1, 9)]}, "dependencies: position 9 is not among the 4"),
         ({"dependencies": [(-1, 0)]}, "dependencies: position -1"),
         ({"dependencies": [(1, 0), (1, 0)]}, "a pair occurs twice"),

@@ -68,10 +68,11 @@ def test_migrations_make_the_tables(url: str) -> None:
     """All migrations, one after another, create the tables as they are declared."""
     new = open_database(url)
     expected = _tables(new)
-    with new._writer.begin():
-        new._writer.exec_driver_sql("DROP SCHEMA public CASCADE")
-        new._writer.exec_driver_sql("CREATE SCHEMA public")
-    upgrade.migrate(new._writer, "base", "new", schema_transaction)
+    with new._writing_connection() as writer:
+        with writer.begin():
+            writer.exec_driver_sql("DROP SCHEMA public CASCADE")
+            writer.exec_driver_sql("CREATE SCHEMA public")
+        upgrade.migrate(writer, "base", "new", schema_transaction)
     assert _tables(new) == expected
     new.close()
 
@@ -259,6 +260,17 @@ def test_a_lost_connection_is_replaced(postgres: PostgresServer, url: str, own: 
     end_connections(postgres, url)
     with own.write_if_free() as maybe:
         assert maybe is None, "connecting again takes time"
+
+
+def test_several_lost_connections_are_replaced(postgres: PostgresServer, url: str, own: Database) -> None:
+    """All connections for changes are lost at once, as in a restart of PostgreSQL; no change notices it."""
+    with own.write(1), own.write(2), own.write(3):
+        pass
+    end_connections(postgres, url)
+    for _ in range(4):
+        workflow(own)
+    with own.write(1), own.write(2), own.write(3):
+        pass
 
 
 def test_a_connection_lost_in_a_change_is_told(postgres: PostgresServer, url: str, own: Database) -> None:

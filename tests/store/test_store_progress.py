@@ -1,12 +1,18 @@
 """The progress of workflows, and their jobs in groups by name."""
 
+from datetime import UTC, datetime
 from typing import Any
 
+import sqlalchemy as sa
+
 from torc_framework.models.plan import PlannedJob
+from torc_framework.models.progress import RunTotals
 from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
 from torc_framework.store.runs.job_groups import MAX_GROUPS, job_groups
 from torc_framework.store.runs.progress import workflow_overviews, workflow_progress
+from torc_framework.store.runs.run_totals import run_totals
+from torc_framework.store.tables import core as t
 
 
 def progress_of(bench: Any) -> Any:
@@ -51,6 +57,24 @@ def test_ready_jobs_by_their_requirements(bench: Any) -> None:
     bench.plan(3)
     ((_, count),) = progress_of(bench)["ready"].items()
     assert count == 3
+
+
+def test_the_totals_of_runs(bench: Any) -> None:
+    """Present results only, each in its run; a time that is none counts in no span."""
+    bench.plan(4)
+    bench.start(0, 1, 2, 3)
+    for job in range(4):
+        bench.end(job)
+    times = ["2026-01-01T00:10:00Z", "2026-01-01T00:01:00Z", "noon", "2026-01-02T00:00:00Z"]
+    with bench.database.write() as tx:
+        ids = tx.connection.execute(sa.select(t.RESULT.c.id).order_by(t.RESULT.c.id)).scalars().all()
+        for result_id, ended, run_id in zip(ids, times, [1, 1, 1, 2], strict=True):
+            values = {"completion_time": ended, "exec_time_minutes": 2.0, "run_id": run_id}
+            tx.connection.execute(sa.update(t.RESULT).where(t.RESULT.c.id == result_id).values(values))
+        tx.connection.execute(sa.update(t.JOB).where(t.JOB.c.result_id == ids[3]).values(result_id=None))
+    end = datetime(2026, 1, 1, 0, 10, tzinfo=UTC).timestamp()
+    with bench.database.read() as tx:
+        assert run_totals(tx, bench.workflow_id) == [RunTotals(1, 3, 360.0, end - 660, end)]
 
 
 def test_overviews_of_many_workflows(bench: Any) -> None:

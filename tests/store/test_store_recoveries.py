@@ -12,6 +12,7 @@ from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.record_kinds.nodes import COMPUTE_NODES, SCHEDULED_COMPUTE_NODES
 from torc_framework.store.record_kinds.requirements import RESOURCE_REQUIREMENTS
 from torc_framework.store.records import crud
+from torc_framework.store.records.kind import PageRequest
 from torc_framework.store.recovery.recoveries import find_recoveries, recover
 from torc_framework.store.runs import lifecycle
 from torc_framework.store.runs.workflow_status import workflow_status
@@ -90,8 +91,10 @@ def test_a_record_of_their_own_grows_in_place(bench: Any) -> None:
         assert (asked(bench, 0)["name"], asked(bench, 0)["memory"]) == ("small", f"{size}g")
         bench.nodes = [bench.node()]
     with bench.database.read() as tx:
-        entries, total = find_recoveries(tx, bench.workflow_id)
-        assert find_recoveries(tx, bench.workflow_id, 1, 1) == (entries[1:2], 4)
+        entries, total = find_recoveries(tx, bench.workflow_id, PageRequest())
+        assert find_recoveries(tx, bench.workflow_id, PageRequest(1, 1)) == (entries[1:2], 4)
+        second = PageRequest(limit=1, after_id=entries[0].id)
+        assert find_recoveries(tx, bench.workflow_id, second) == (entries[1:2], 3)
     assert total == 4
     assert [(entry.old_memory, entry.new_memory) for entry in entries] == [("1g", "2g")] * 2 + [("2g", "4g")] * 2
     assert [(entry.run_id, entry.new_run_id) for entry in entries] == [(1, 2)] * 2 + [(2, 3)] * 2

@@ -20,6 +20,7 @@ from torc_framework.store.database.opening import open_database
 from torc_framework.store.database.sqlite import schema_transaction
 from torc_framework.store.errors import DatabaseError
 from torc_framework.store.migrations import upgrade
+from torc_framework.store.table_classes.core import RELATIONS
 from torc_framework.store.tables import METADATA, access
 from torc_framework.store.tables import core as t
 from torc_framework.store.tables.allocations import SCHEDULED_COMPUTE_NODE
@@ -55,8 +56,8 @@ def test_every_record_has_a_table() -> None:
 def test_a_field_is_a_column(record: type[Any], attribute: "Attribute[Any]") -> None:
     """Each field has a column that is nullable if it is optional, with its default, or a table of its own."""
     table = TABLES[record]
-    if attribute.name in t.RELATIONS:
-        assert t.RELATIONS[attribute.name] in METADATA.tables
+    if attribute.name in RELATIONS:
+        assert RELATIONS[attribute.name] in METADATA.tables
         return
     column = table.c[attribute.name]
     optional = type(None) in get_args(attribute.type) or (attribute.type is Any and attribute.default is not NOTHING)

@@ -33,7 +33,7 @@ def command(job: int, text: str, **changes: Any) -> AttemptCommand:
     values = {
         "environment": {"TORC_JOB_ID": str(job), "TORC_ATTEMPT_ID": "1", "NAME": "\u00e4\udcff"},
         "stdout": str(FOLDER / f"{job}.o"),
-        "stderr": "",
+        "stderr": str(FOLDER / f"{job}.o"),
         "working_dir": str(FOLDER),
     }
     return AttemptCommand(job, 1, text, **{**values, **changes})

@@ -1,11 +1,13 @@
 """Without free processes, memory or room on disk, attempts wait or fail with the reason; none is lost."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from local_bench import Bench
@@ -115,17 +117,18 @@ def test_nothing_begins_that_the_journal_does_not_know(
     small_disk: Path, make_bench: Callable[..., Bench], tmp_path: Path
 ) -> None:
     """On a full disk an attempt has a launch failure with the reason; with free space others start."""
-    bench = make_bench(folder=small_disk, stdio="none")
-    bench.run(bench.attempt("true"))
+    bench = make_bench(folder=small_disk)
+    nowhere: dict[str, Any] = {"stdout_path": os.devnull, "stderr_path": os.devnull}
+    bench.run(bench.attempt("true", **nowhere))
     ballast = fill(small_disk)
     journal = next((small_disk / ".torc_runner").glob("*.journal"))
     at = 2
     while journal.stat().st_size % 4096 > 0 and at < 400:  # the rest of its last block
-        bench.run(bench.attempt(f"echo {at} >>{tmp_path}/ran", job_id=at))
+        bench.run(bench.attempt(f"echo {at} >>{tmp_path}/ran", job_id=at, **nowhere))
         at += 1
         if bench.ended[AttemptKey(at - 1, 1)].launch_error:
             break
-    bench.run(bench.attempt(f"echo {at} >>{tmp_path}/ran", job_id=at))
+    bench.run(bench.attempt(f"echo {at} >>{tmp_path}/ran", job_id=at, **nowhere))
     refused = [key.job_id for key, seen in bench.ended.items() if seen.launch_error]
     assert refused
     assert bench.ended[AttemptKey(refused[0], 1)].launch_error == (

@@ -43,12 +43,13 @@ def _old_python(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_sessions_begin_with_a_program(start: Start, tmp_path: Path) -> None:
     """Ends, pids, logs, signals to all processes, launch errors and queues are as they are elsewhere."""
     first = start()
-    first.run((1, SESSION), (2, "kill -SEGV $$"), (3, "echo out; echo err >&2"), stdout=str(tmp_path / "log"))
+    both = str(tmp_path / "log")
+    first.run((1, SESSION), (2, "kill -SEGV $$"), (3, "echo out; echo err >&2"), stdout=both, stderr=both)
     first.run((4, f"sleep 100 & echo $! >{tmp_path}/child; wait"), (5, "true"), working_dir=str(tmp_path))
     first.run((6, "true"), environment={"X": "x" * 200_000})
     first.queue([first.command(7, "exit 7")])
     assert first.ends(1, 2, 3, 5, 7) == [6, signal.SIGSEGV, 0, 0, 7]
-    assert (tmp_path / "log").read_text() == "out\nerr\n"
+    assert Path(both).read_text() == "out\nerr\n"
     assert "Argument list too long" in first.ends(6)[0]
     eventually(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text())
     (leader,) = first.pids(keys(4)).values()

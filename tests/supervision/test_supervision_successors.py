@@ -1,6 +1,7 @@
 """Launchers that are killed at random and follow each other on one journal: each attempt runs once, no end is lost."""
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -73,7 +74,7 @@ class Successors:
         for job in jobs:
             text = f"echo {job} >>{self.folder}/ran; sleep 0.0{job % 7}; exit {job % 200}"
             environment = {"TORC_JOB_ID": str(job), "TORC_ATTEMPT_ID": "1"}
-            rows.append([job, 1, text, environment, "", "", str(self.folder)])
+            rows.append([job, 1, text, environment, os.devnull, os.devnull, str(self.folder)])
         self.outstanding |= {(row[0], 1): row for row in rows}
         self.send(do, rows)
 

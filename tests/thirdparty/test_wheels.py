@@ -113,7 +113,8 @@ def test_a_wheel_holds_its_package_whole(installed: Installed) -> None:
         (package,) = (path.parent for path in project.glob("torc_*/__init__.py"))
         (wheel,) = (each for each in installed.wheels if zipfile.Path(each, f"{package.name}/").exists())
         files = {str(path.relative_to(project)) for path in package.rglob("*") if path.is_file()}
-        there = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+        others = (".dist-info/", ".data/scripts/")
+        there = {name for name in zipfile.ZipFile(wheel).namelist() if not any(each in name for each in others)}
         assert there == {name for name in files if "__pycache__" not in name}
     assert (installed.packages / "torc_framework" / "py.typed").exists()
 
@@ -186,6 +187,16 @@ def test_the_source_tree_is_not_needed(installed: Installed, tmp_path: Path) -> 
     for program in ("torc", "torc-server"):
         done = installed.call(program, "--version", cwd=tmp_path)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_script_of_torc_imports_the_program_alone(installed: Installed) -> None:
+    """The one that an installer writes imports more than the answer to --version needs."""
+    lines = (installed.folder / "bin" / "torc").read_text().splitlines()
+    assert lines[0] == f"#!{installed.folder}/bin/python"
+    assert [line for line in lines if "import" in line] == [
+        "import sys",
+        "from torc_framework.cli.programs.torc import main",
+    ]
 
 
 def test_every_plugin_is_found(installed: Installed, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from torc_framework.executors import (
     Allocator,
     Attempt,
     AttemptEnded,
+    AttemptFollowed,
     AttemptKey,
     AttemptSlotFreed,
     AttemptStarted,
@@ -42,7 +43,7 @@ from torc_framework.executors import (
     RunnerContext,
     RunnerStart,
 )
-from torc_framework.hookspecs import hookimpl
+from torc_framework.hookspecs import accepts_clean_exits, hookimpl
 from torc_framework.models.action_types import ActionContext, ActionType
 from torc_framework.models.exits import (
     ExitClass,
@@ -166,6 +167,7 @@ __all__ = [
     "ApiError",
     "Attempt",
     "AttemptEnded",
+    "AttemptFollowed",
     "AttemptKey",
     "AttemptSlotFreed",
     "AttemptStarted",
@@ -225,6 +227,7 @@ __all__ = [
     "WorkflowRecord",
     "WorkflowStatusRecord",
     "YamlFile",
+    "accepts_clean_exits",
     "answer_case",
     "class_of_word",
     "classify_exit",

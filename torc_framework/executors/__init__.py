@@ -16,6 +16,7 @@ from torc_framework.executors.allocator import (
 from torc_framework.executors.attempts import (
     Attempt,
     AttemptEnded,
+    AttemptFollowed,
     AttemptKey,
     AttemptSlotFreed,
     AttemptStarted,
@@ -36,6 +37,7 @@ __all__ = [
     "Allocator",
     "Attempt",
     "AttemptEnded",
+    "AttemptFollowed",
     "AttemptKey",
     "AttemptSlotFreed",
     "AttemptStarted",

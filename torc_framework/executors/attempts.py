@@ -31,8 +31,10 @@ class Attempt:
         job_name: Name of the job.
         command: Text for the shell; the invocation script is already put in front.
         environment: The ``TORC_*`` variables and what the runner adds, on top of the executor's own environment.
-        stdout_path: Absolute path of the file for standard output; its folder exists.
-        stderr_path: Absolute path of the file for standard error.
+        stdout_path: Absolute path of the file for standard output; its folder exists. The null device (`os.devnull`) if
+            the output is not kept.
+        stderr_path: Absolute path of the file for standard error, likewise. If it is ``stdout_path``, the one file gets
+            both streams in the order in which they are written.
         working_dir: Absolute path of the folder to run in.
         resources: What the job requests.
         shell: Shell that runs the command, as job, workflow or option name it; empty is the default. `shell_command`
@@ -132,4 +134,20 @@ class AttemptWithdrawn:
     key: AttemptKey
 
 
-LauncherEvent = AttemptWaiting | AttemptStarted | AttemptSlotFreed | AttemptEnded | AttemptWithdrawn
+@frozen
+class AttemptFollowed:
+    """Event: the attempt begins in the place of another one, by `Launcher.follow`.
+
+    The other one has ended by itself with exit code 0, and no stop had reached it. This event comes before all other
+    events of the attempt and before the `AttemptEnded` of the other one.
+
+    Attributes:
+        key: Which attempt.
+        predecessor: The one that has ended.
+    """
+
+    key: AttemptKey
+    predecessor: AttemptKey
+
+
+LauncherEvent = AttemptWaiting | AttemptStarted | AttemptSlotFreed | AttemptEnded | AttemptWithdrawn | AttemptFollowed

@@ -24,6 +24,7 @@ class Capabilities:
         can_allocate: It is an `Allocator`.
         survives_runner: Its attempts go on when their runner is killed, and `Launcher.adopt` finds them again.
         queues: It implements `Launcher.queue`.
+        follows: It implements `Launcher.follow`.
         limits_runtime: It stops attempts at the job's run time itself, so that the runner does not have to.
         runs_containers: It runs an attempt in the image `Attempt.container`. The others refuse jobs that name one.
         checks_outputs: It looks for the files `Attempt.outputs` itself, where attempts run, and reports
@@ -35,6 +36,7 @@ class Capabilities:
     can_allocate: bool = False
     survives_runner: bool = False
     queues: bool = False
+    follows: bool = False
     limits_runtime: bool = False
     runs_containers: bool = False
     checks_outputs: bool = False

@@ -174,6 +174,15 @@ class Launcher(Executor):
         """
         return
 
+    def further_logs(self, key: AttemptKey) -> Sequence[str]:
+        """Return the paths of files on this machine with output of an attempt besides those that `Attempt` names.
+
+        The runner calls this before `ends_stored`, and deletes these files together with those that `Attempt` names. A
+        launcher has such files where an attempt is several programs with an output of their own each, such as a group
+        of pods. The default is none.
+        """
+        return ()
+
     def queue(self, attempts: Sequence[Attempt]) -> None:
         """Begin each of these when a running attempt of its lane ends, in its place and in this order.
 
@@ -191,6 +200,26 @@ class Launcher(Executor):
         A normal return guarantees that none of these begins that has not begun by the time the request is carried out:
         each of those gives an `AttemptWithdrawn`. Attempts that have begun continue and end with an `AttemptEnded`. The
         default does nothing, since a launcher without lanes has begun all of them.
+
+        Race: an attempt may begin between this call and the time at which it is carried out; the events tell which.
+        """
+        return
+
+    def follow(self, attempts: Sequence[tuple[AttemptKey, Attempt]]) -> None:
+        """Offer to begin each of these attempts in the place of the one whose key stands before it.
+
+        This saves the way to the runner and back between the jobs of a chain. The launcher may begin an attempt when
+        its predecessor has ended by itself with exit code 0 and no stop has reached it. What `adopt` of a later runner
+        needs is on disk before the attempt begins. An attempt that begins gives an `AttemptFollowed`, then what one of
+        `start` gives; an attempt that does not begin gives nothing. Queued attempts of the lane go first. A runner
+        calls this only where `Capabilities.follows` is set. The default does nothing.
+
+        Race: the predecessor may be over before this method returns. The attempt is then not begun.
+        """
+        return
+
+    def unfollow(self) -> None:
+        """Give up all offers of `follow`: none of those attempts begins that has not begun.
 
         Race: an attempt may begin between this call and the time at which it is carried out; the events tell which.
         """

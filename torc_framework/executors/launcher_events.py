@@ -6,6 +6,7 @@ from typing import Any
 
 from torc_framework.executors.attempts import (
     AttemptEnded,
+    AttemptFollowed,
     AttemptKey,
     AttemptStarted,
     AttemptWithdrawn,
@@ -36,6 +37,8 @@ def launcher_event(executor: str, report: Sequence[Any], clock_offset_s: float =
             return AttemptEnded(key, ExitObservation(executor, launch_error=reason, ended_at=ended_at))
         case "X":
             return AttemptEnded(key, ExitObservation(executor, lost=True))
+        case "F":
+            return AttemptFollowed(key, AttemptKey(*details))
         case "R":
             return AttemptWithdrawn(key)
         case _:

@@ -13,9 +13,10 @@ from attrs import frozen
 
 from torc_framework.forensics.line_ranking import LineRank, RankedLine, most_informative, rank_line
 from torc_framework.logs.pattern_scanner import PatternScanner
-from torc_framework.models.attempt_logs import attempt_logs, output_dir_of
+from torc_framework.models.attempt_logs import AttemptLogs, attempt_logs, output_dir_of
 from torc_framework.models.log_patterns import LogPattern
 from torc_framework.models.records import ComputeNodeRecord, ResultRecord
+from torc_framework.models.result_observations import stdio_of_result
 
 END_BYTES: Final = 1 << 15
 """Bytes at the end of a log in which every line is ranked."""
@@ -25,6 +26,8 @@ MAX_MATCHES: Final = 50
 """Most lines with a pattern that are kept from before the end of a log."""
 CHUNK_BYTES: Final = 1 << 20
 DEFAULT_FOLDER: Final = Path("output")
+NO_LOGS: Final = "its output is not kept (stdio: none)"
+"""Trouble of the excerpt of an attempt that has no logs."""
 
 
 @frozen
@@ -66,11 +69,16 @@ class LogExcerptReader:
         self._folders = {node_id: output_dir or _folder(node) for node_id, node in nodes.items()}
         self._default = output_dir or DEFAULT_FOLDER
 
-    def paths(self, result: ResultRecord) -> tuple[Path, Path]:
+    def logs(self, result: ResultRecord) -> AttemptLogs:
         """Return the files of standard error and standard output of an attempt."""
         folder = self._folders.get(result.compute_node_id, self._default)
-        logs = attempt_logs(folder, result.workflow_id, result.job_id, result.run_id, result.attempt_id)
-        return logs.stderr, logs.stdout
+        attempt = result.workflow_id, result.job_id, result.run_id, result.attempt_id
+        return attempt_logs(folder, *attempt, stdio=stdio_of_result(result))
+
+    def paths(self, result: ResultRecord) -> tuple[Path, ...]:
+        """Return the different files that an attempt has for its output, that of standard error first."""
+        logs = self.logs(result)
+        return tuple(dict.fromkeys(path for path in (logs.stderr, logs.stdout) if path is not None))
 
     def read_log(self, path: Path) -> Excerpt:
         """Return the lines of a log that match patterns, and those of its end."""
@@ -107,12 +115,16 @@ class LogExcerptReader:
             yield rank_line(line.number, line.text, patterns.get(line.number)) or line
 
     def read_decisive_end(self, result: ResultRecord) -> Excerpt:
-        """Return the more informative end of an attempt's two logs; it has trouble only if neither can be read.
+        """Return the more informative end of an attempt's logs; it has trouble only if none can be read.
 
         Standard output is chosen only if standard error has no line of rank KNOWN or above.
         """
-        errors, output = self.paths(result)
-        chosen = self.read_end(errors)
+        paths = self.paths(result)
+        if not paths:
+            return Excerpt(Path(os.devnull), trouble=NO_LOGS)
+        chosen, output = self.read_end(paths[0]), paths[-1]
+        if len(paths) == 1:
+            return chosen
         if chosen.best is None or chosen.best.rank < LineRank.KNOWN:
             other = self.read_end(output)
             if other.best is not None and (

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from torc_framework.forensics.log_excerpts import read_last_lines, visible_text
 from torc_framework.models.exits import ExitClass
+from torc_framework.models.stdio import Stdio
 from torc_framework.text.terminal import one_line
 
 SHOWN_LINES: Final = 5
@@ -28,14 +29,15 @@ class LogTail:
     """The last lines of a log.
 
     Attributes:
-        path: The log.
+        path: The log; None if the stream goes to no file.
         lines: Its last lines with text, at most `SHOWN_LINES`, each at most `LINE_LENGTH` characters, without colours
             and overwritten text, with control characters escaped.
         trouble: Why the log could not be read; None if it was read.
-        is_expected: The log exists if its job began. Without it, and without the log, `trouble` is `NO_OUTPUT`.
+        is_expected: There is such a log. Otherwise `trouble` says why there is none: the stream goes to no file, or the
+            job never began.
     """
 
-    path: Path
+    path: Path | None
     lines: tuple[str, ...] = ()
     trouble: str | None = None
     is_expected: bool = True
@@ -46,15 +48,20 @@ class LogTail:
         return self.lines[-1] if self.lines else None
 
 
-def read_tail_of_log(path: Path, *, hostname: str | None = None, exit_class: str | None = None) -> LogTail:
-    """Return the last lines of a log.
+def read_stderr_tail(
+    path: Path | None, stdio: Stdio, *, hostname: str | None = None, exit_class: str | None = None
+) -> LogTail:
+    """Return the last lines of the standard error of an attempt.
 
     Args:
-        path: The log.
+        path: Its log, which may be that of both streams; None if it goes to no file.
+        stdio: Where its output goes.
         hostname: The machine of the runner that wrote it, if it is known. A log that this machine does not have is
             then said to be there.
         exit_class: Class of the attempt's ending.
     """
+    if path is None:
+        return LogTail(None, trouble=stdio.not_kept("stderr"), is_expected=False)
     try:
         raw, _ = read_last_lines(path, _READ_LINES)
     except OSError as error:

@@ -14,9 +14,10 @@ from torc_framework.client import TorcClient
 from torc_framework.errors import ApiError
 from torc_framework.forensics.line_ranking import normalized_line
 from torc_framework.forensics.log_excerpts import LogExcerptReader
-from torc_framework.forensics.log_tails import LogTail, read_tail_of_log
+from torc_framework.forensics.log_tails import LogTail, read_stderr_tail
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord
+from torc_framework.models.result_observations import stdio_of_result
 from torc_framework.models.runner_location import machine_of
 from torc_framework.models.statuses import FAILURES, JobStatus
 from torc_framework.text.quantities import duration_text
@@ -85,7 +86,7 @@ class FailureExample:
             "reason": self.reason,
             "return_code": self.return_code,
             "exec_time_s": self.duration_s,
-            "stderr_path": str(self.tail.path) if self.tail else None,
+            "stderr_path": str(self.tail.path) if self.tail and self.tail.path else None,
             "stderr_lines": list(self.tail.lines) if self.tail else [],
             "stderr_trouble": self.tail.trouble if self.tail else None,
         }
@@ -190,9 +191,11 @@ class FailureReader:
         """Return the last lines of the standard error of an attempt."""
         node = self._node(result.compute_node_id)
         nodes = {} if node is None else {result.compute_node_id: node}
-        path, _ = LogExcerptReader([], nodes).paths(result)
+        path = LogExcerptReader([], nodes).logs(result).stderr
         hostname = None if node is None else machine_of(node)
-        return read_tail_of_log(short_path(path), hostname=hostname, exit_class=result.exit_class)
+        return read_stderr_tail(
+            path and short_path(path), stdio_of_result(result), hostname=hostname, exit_class=result.exit_class
+        )
 
     def _read_node(self, node_id: int) -> ComputeNodeRecord | None:
         try:

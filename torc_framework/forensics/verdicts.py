@@ -1,12 +1,14 @@
 """Verdicts on stored results, with their confidence and evidence."""
 
-from typing import Any, Final, Protocol
+from collections.abc import Iterator
+from typing import Any, Final, Literal, Protocol
 
 from attrs import evolve
 
 from torc_framework.models.exits import ExitObservation, ExitVerdict, signal_name
 from torc_framework.models.records import ResultRecord
 from torc_framework.models.result_observations import exit_class_of
+from torc_framework.models.stdio import Stdio
 from torc_framework.text.quantities import duration_text, percent_text, size_text
 
 _SHOWN_OTHERWISE: Final = frozenset(
@@ -61,7 +63,17 @@ def evidence_of(observation: ExitObservation, verdict: ExitVerdict) -> list[dict
     if observation.log_disk_full:
         text = "the disk of its logs was full when it ended: the last lines may be missing"
         found.append({"kind": "observed", "field": "log_disk_full", "value": True, "text": text})
+    found += _missing_streams(observation)
     return found
+
+
+def _missing_streams(observation: ExitObservation) -> Iterator[dict[str, Any]]:
+    """Yield which streams of the attempt go to no file."""
+    stdio = Stdio(observation.stdio)
+    kept: dict[Literal["stdout", "stderr"], bool] = {"stdout": stdio.keeps_stdout, "stderr": stdio.keeps_stderr}
+    for stream, is_kept in kept.items():
+        if not is_kept:
+            yield {"kind": "observed", "field": "stdio", "value": stdio.mode, "text": stdio.not_kept(stream)}
 
 
 def _usage(kind: str, what: str, used: float, limit: float | None, shown: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from torc_framework.client import TorcClient
 from torc_framework.forensics.failure_causes import CANCELED, FAILED, downstream_of, jobs_canceled_because_of
 from torc_framework.forensics.job_report import LocatedLine
 from torc_framework.forensics.line_ranking import lines_to_show, normalized_line
-from torc_framework.forensics.log_excerpts import Excerpt, LogExcerptReader
+from torc_framework.forensics.log_excerpts import NO_LOGS, Excerpt, LogExcerptReader
 from torc_framework.forensics.log_tails import NEVER_BEGAN
 from torc_framework.forensics.past_attempts import DEFAULT_NAME, cpu_hours, is_lost_work
 from torc_framework.forensics.verdicts import verdict_of
@@ -62,6 +62,7 @@ class FailureGroup:
         last_lines: Lines of the log of the first of them whose log has some.
         reason: Why the first of them failed.
         example: The decisive line of the first of them whose log has one.
+        no_logs: Why none of them has a log, by a setting of theirs; None if there is no such setting.
         confidence: The least confidence in any of the verdicts.
     """
 
@@ -75,6 +76,7 @@ class FailureGroup:
     last_lines: tuple[str, ...] = ()
     example_job: JobRecord | None = None
     example: LocatedLine | None = None
+    no_logs: str | None = None
     confidence: float = 1.0
     lost_cpu_hours: float = 0.0
 
@@ -117,6 +119,7 @@ class WorkflowReport:
         retried_cpu_hours: The part of these in jobs that are not failed now.
         logs_read: Number of failed jobs with a log that could be read.
         never_began: Number of failed jobs that have no log because they never began.
+        not_kept: Number of failed jobs that have no log because their output goes to no file.
         interrupted_jobs: Number of jobs that ended only because their runner had to end.
         next: The next step of the workflow, its causes having been shown; None if nothing is left to do.
     """
@@ -129,6 +132,7 @@ class WorkflowReport:
     retried_cpu_hours: float
     logs_read: int
     never_began: int
+    not_kept: int
     interrupted_jobs: int = 0
     next: NextStep | None = None
 
@@ -155,6 +159,7 @@ class WorkflowReport:
             "canceled_otherwise": self.canceled_otherwise,
             "failed_jobs_with_logs": self.logs_read,
             "failed_jobs_that_never_began": self.never_began,
+            "failed_jobs_without_kept_output": self.not_kept,
             "interrupted_jobs": self.interrupted_jobs,
             "next": self.next and self.next.as_dict(),
             "next_command": self.next and self.next.command,
@@ -215,6 +220,7 @@ def explain_workflow(
         max(0.0, sum(hours.values()) - sum(group.lost_cpu_hours for group in groups)),
         grouping.logs_read,
         grouping.never_began,
+        grouping.not_kept,
         interrupted,
         next_step(client, workflow_id, plugins.executors, causes_shown=True),
     )
@@ -258,7 +264,7 @@ class _FailureGrouping:
         self._executor = executor
         self._examples: dict[FailureSignature, Excerpt] = {}
         self.groups: dict[FailureSignature, FailureGroup] = {}
-        self.logs_read = self.never_began = 0
+        self.logs_read = self.never_began = self.not_kept = 0
 
     def add(self, job: JobRecord, result: ResultRecord | None, hours: float) -> None:
         """Add a failed job to its group; a job whose result was deleted is grouped by its status."""
@@ -274,6 +280,9 @@ class _FailureGrouping:
         self._group(signature, verdict.reason, job, verdict.confidence, hours)
         self.logs_read += excerpt.trouble is None
         self.never_began += excerpt.trouble is not None and result.exit_class in NEVER_BEGAN
+        if excerpt.trouble == NO_LOGS and result.exit_class not in NEVER_BEGAN:
+            self.not_kept += 1
+            self.groups[signature].no_logs = NO_LOGS
         if best is not None:
             self._examples.setdefault(signature, excerpt)
 

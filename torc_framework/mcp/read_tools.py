@@ -14,7 +14,9 @@ from torc_framework.logs import analyze
 from torc_framework.mcp.tool_context import MAX_ITEMS, ToolContext
 from torc_framework.models.attempt_logs import attempt_logs
 from torc_framework.models.records import JobRecord, ResourceRequirementsRecord, ResultRecord, WorkflowRecord
+from torc_framework.models.result_observations import has_deleted_logs, stdio_of_result
 from torc_framework.models.statuses import JobStatus
+from torc_framework.models.stdio import DELETED, Stdio, stdio_of
 from torc_framework.pending import read_tail, waiting_jobs
 
 WorkflowId = Annotated[int, Field(description="Id of the workflow.")]
@@ -98,14 +100,31 @@ class ReadTools:
         result = self._context.last_result(job)
         run = run_id or (result.run_id if result else self._context.client.workflow_status(job.workflow_id).run_id)
         attempt = attempt_id or (result.attempt_id if result else job.attempt_id)
-        logs = attempt_logs(self._context.output_dir, job.workflow_id, job_id, run, attempt)
+        stdio, note = self._stdio(job, run, attempt)
+        logs = attempt_logs(self._context.output_dir, job.workflow_id, job_id, run, attempt, stdio=stdio)
         answer: dict[str, Any] = {"job_id": job_id, "job_name": job.name, "run_id": run, "attempt_id": attempt}
+        answer |= {"stdio": stdio.mode, "note": note}
         for kind, located in (("stdout", logs.stdout), ("stderr", logs.stderr)):
             if log_type in (kind, "both"):
-                path = self._context.log(located)
-                answer |= {f"{kind}_path": str(path), f"{kind}_exists": path.is_file()}
-                answer[kind] = read_tail(path, tail_lines, _LOG_BYTES)
+                path = None if located is None else self._context.log(located)
+                answer[f"{kind}_path"] = None if path is None else str(path)
+                answer[f"{kind}_exists"] = path is not None and path.is_file()
+                answer[kind] = "" if path is None else read_tail(path, tail_lines, _LOG_BYTES)
         return answer
+
+    def _stdio(self, job: JobRecord, run_id: int, attempt_id: int) -> tuple[Stdio, str | None]:
+        """Return where the output of an attempt goes, and what an assistant has to know of that."""
+        client, id_ = self._context.client, job.workflow_id
+        results = client.iterate(ResultRecord, workflow_id=id_, job_id=job.id, all_runs=True)
+        result = next((each for each in results if (each.run_id, each.attempt_id) == (run_id, attempt_id)), None)
+        stdio = stdio_of(client.get(WorkflowRecord, id_), job) if result is None else stdio_of_result(result)
+        if result is not None and has_deleted_logs(result):
+            return stdio, DELETED
+        if stdio.is_combined:
+            return stdio, "standard output and standard error are in one file, in the order of writing"
+        lacking = [] if stdio.keeps_stdout else [stdio.not_kept("stdout")]
+        lacking += [] if stdio.keeps_stderr else [stdio.not_kept("stderr")]
+        return stdio, "; ".join(lacking) or None
 
     def list_failed_jobs(self, workflow_id: WorkflowId) -> dict[str, Any]:
         """List the jobs that failed or were terminated, with how they ended."""
@@ -178,13 +197,18 @@ class ReadTools:
                     "return_code": each.failure.return_code,
                     "exit_class": each.failure.verdict.exit_class.value,
                     "reason": each.failure.verdict.reason,
-                    "stderr_tail": read_tail(self._context.log(Path(each.failure.stderr_path or ""))),
-                    "stdout_tail": read_tail(self._context.log(Path(each.failure.stdout_path or "")), 10),
+                    "stdio": each.failure.observation.stdio,
+                    "stderr_tail": self._tail(each.failure.stderr_path),
+                    "stdout_tail": self._tail(each.failure.stdout_path, 10),
                 }
                 for each in waiting[:MAX_ITEMS]
             ],
             "guidance": GUIDANCE,
         }
+
+    def _tail(self, path: str | None, *lines: int) -> str:
+        """Return the end of a log; empty without one."""
+        return "" if path is None else read_tail(self._context.log(Path(path)), *lines)
 
     def get_verdicts(
         self,

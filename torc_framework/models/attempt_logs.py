@@ -6,6 +6,7 @@ from typing import Final
 from attrs import frozen
 
 from torc_framework.models.records import ComputeNodeRecord
+from torc_framework.models.stdio import SEPARATE, Stdio
 
 STDIO_DIR: Final = "job_stdio"
 """Folder of the logs of attempts below the output directory (Torc's name)."""
@@ -13,16 +14,45 @@ STDIO_DIR: Final = "job_stdio"
 
 @frozen
 class AttemptLogs:
-    """Paths of the logs of one attempt."""
+    """Paths of the logs of one attempt.
 
-    stdout: Path
-    stderr: Path
+    Attributes:
+        stdout: That of standard output; None if it is not kept.
+        stderr: That of standard error; None if it is not kept. If both are the same, the file has both.
+    """
+
+    stdout: Path | None
+    stderr: Path | None
 
 
-def attempt_logs(output_dir: Path, workflow_id: int, job_id: int, run_id: int, attempt_id: int) -> AttemptLogs:
-    """Return the paths of an attempt's logs below an output directory (Torc's names)."""
+def attempt_logs(
+    output_dir: Path, workflow_id: int, job_id: int, run_id: int, attempt_id: int, *, stdio: Stdio = SEPARATE
+) -> AttemptLogs:
+    """Return the paths of an attempt's logs below an output directory (Torc's names).
+
+    Args:
+        output_dir: The output directory of its runner.
+        workflow_id: Its workflow.
+        job_id: Its job.
+        run_id: Its run.
+        attempt_id: Its number.
+        stdio: Where its output goes.
+    """
     stem = str(output_dir / STDIO_DIR / f"job_wf{workflow_id}_j{job_id}_r{run_id}_a{attempt_id}")
-    return AttemptLogs(Path(f"{stem}.o"), Path(f"{stem}.e"))
+    out, err = (None if name is None else Path(name) for name in log_names(stem, stdio))
+    return AttemptLogs(out, err)
+
+
+def log_names(stem: str, stdio: Stdio) -> tuple[str | None, str | None]:
+    """Return the paths of the logs for standard output and for standard error; see `AttemptLogs`.
+
+    Args:
+        stem: What both paths begin with.
+        stdio: Where the output goes.
+    """
+    if stdio.is_combined:
+        return f"{stem}.o", f"{stem}.o"
+    return f"{stem}.o" if stdio.keeps_stdout else None, f"{stem}.e" if stdio.keeps_stderr else None
 
 
 def runner_log_name(hostname: str, workflow_id: int, run_id: int) -> str:

@@ -12,6 +12,7 @@ from attrs import Factory, define
 
 from torc_framework.models.exits import CleanExit
 from torc_framework.models.resources import Resources
+from torc_framework.models.stdio import StdioMode
 
 
 @define
@@ -162,6 +163,7 @@ class ClaimedJob:
         shell: Shell that runs its command; None is the workflow's.
         container: Image of the container in which its command runs.
         executor_options: JSON text of what it sets for executors, by name.
+        stdio: Files of its output; None is as the workflow says. Likewise ``delete_stdio_on_success``.
         is_early: The delay before this attempt is not over: the runner claims it only to run the recovery script, and
             then releases it.
     """
@@ -176,6 +178,8 @@ class ClaimedJob:
     shell: str | None = None
     container: str | None = None
     executor_options: str | None = None
+    stdio: StdioMode | None = None
+    delete_stdio_on_success: bool | None = None
     supports_termination: bool = False
     clean_exit_after_stop: CleanExit = "auto"
     failure_rules: str | None = None

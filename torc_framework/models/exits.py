@@ -11,6 +11,8 @@ from typing import Any, Final, Literal
 
 from attrs import field, frozen
 
+from torc_framework.models.stdio import StdioMode
+
 
 class ExitClass(StrEnum):
     """Classes of endings."""
@@ -114,6 +116,8 @@ class ExitObservation:
         launch_error: Why it could not be started; None if it was started.
         lost: The runner that held it is gone and its end was not observed.
         log_disk_full: The file system of its logs was full when it ended: the end of its output may be missing there.
+        stdio: Where the runner had its output go.
+        delete_stdio_on_success: The runner deletes the files of its output if it completed.
         missing_outputs: Paths of declared output files that did not exist at the end.
         scheduler_state: State that the batch system or cluster reported for the ending, verbatim.
         scheduler_reason: Reason that it reported, verbatim.
@@ -140,6 +144,8 @@ class ExitObservation:
     launch_error: str | None = None
     lost: bool = False
     log_disk_full: bool = False
+    stdio: StdioMode = "separate"
+    delete_stdio_on_success: bool = False
     missing_outputs: tuple[str, ...] = ()
     scheduler_state: str | None = None
     scheduler_reason: str | None = None

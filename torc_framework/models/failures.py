@@ -21,8 +21,8 @@ class Failure:
         return_code: Rendering of the ending as one number.
         observation: What was observed.
         verdict: Its class.
-        stdout_path: File with the attempt's standard output.
-        stderr_path: File with the attempt's standard error.
+        stdout_path: File with the attempt's standard output; None if it is not kept, or not known.
+        stderr_path: File with the attempt's standard error, which may be that of its standard output; None as above.
     """
 
     workflow_id: int

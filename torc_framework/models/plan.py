@@ -21,6 +21,7 @@ from torc_framework.models.records import (
     UserDataRecord,
     WorkflowRecord,
 )
+from torc_framework.models.stdio import StdioMode
 
 USER_DATA_REFERENCE: Final = re.compile(r"\$\{user_data\.(?:input|output)\.([^{}]+)\}")
 """A reference to user data in a planned command or invocation script; group 1 is the name."""
@@ -41,6 +42,7 @@ class PlannedJob(msgspec.Struct, omit_defaults=True, gc=False):
         shell: Shell that runs its command; None is the workflow's.
         container: Image of the container in which its command runs.
         executor_options: What it sets for executors, by name.
+        stdio: Files of its output; None is as the workflow says. Likewise ``delete_stdio_on_success``.
         clean_exit_after_stop: One of `CleanExit`.
         input_files: Positions in the plan's files; likewise the other three.
     """
@@ -55,6 +57,8 @@ class PlannedJob(msgspec.Struct, omit_defaults=True, gc=False):
     shell: str | None = None
     container: str | None = None
     executor_options: ExecutorOptions | None = None
+    stdio: StdioMode | None = None
+    delete_stdio_on_success: bool | None = None
     cancel_on_blocking_job_failure: bool = True
     supports_termination: bool = False
     clean_exit_after_stop: CleanExit = "auto"

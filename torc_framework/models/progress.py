@@ -112,3 +112,20 @@ class JobGroups(msgspec.Struct):
 
     groups: list[LikeNamedJobs]
     group_count: int
+
+
+class RunTotals(msgspec.Struct):
+    """Sums over the present results of a workflow's jobs that were made in one run.
+
+    Attributes:
+        results: Their number.
+        exec_time_s: Sum of their run times.
+        started_s: When the first of these attempts began, seconds since the epoch; None if no time is known.
+        ended_s: When the last of them ended, likewise.
+    """
+
+    run_id: int
+    results: int = 0
+    exec_time_s: float = 0.0
+    started_s: float | None = None
+    ended_s: float | None = None

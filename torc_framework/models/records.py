@@ -15,6 +15,7 @@ from attrs import Attribute, define, field, fields
 
 from torc_framework.models.executor_options import ExecutorOptions
 from torc_framework.models.exits import CleanExit
+from torc_framework.models.stdio import StdioMode
 
 
 class FieldAccess(StrEnum):
@@ -73,6 +74,10 @@ class WorkflowRecord:
     use_pending_failed: bool = _field(False, "Unmatched failures wait for a verdict instead of failing.")
     project: str | None = _field(None, "Project the workflow belongs to.")
     shell: str | None = _field(None, "Program and options that run its commands; None is bash.", ours=True)
+    stdio: StdioMode | None = _field(None, "Files of its jobs' output; None is separate.", ours=True)
+    delete_stdio_on_success: bool | None = _field(
+        None, "These files of a job are deleted once it has completed; None is no.", ours=True
+    )
     metadata: str | None = _field(None, "JSON text of the owner's.")
     status_id: int | None = _field(None, "Id of the status record; equal to the workflow's.", FieldAccess.SERVER)
 
@@ -112,6 +117,10 @@ class JobRecord:
     executor: str | None = _field(None, "Executor that must run it; None is the runner's own.", ours=True)
     shell: str | None = _field(None, "Program and options that run its command; None is the workflow's.", ours=True)
     container: str | None = _field(None, "Image of the container in which its command runs.", ours=True)
+    stdio: StdioMode | None = _field(None, "Files of its output; None is as the workflow says.", ours=True)
+    delete_stdio_on_success: bool | None = _field(
+        None, "These files are deleted once it has completed; None is as the workflow says.", ours=True
+    )
     executor_options: ExecutorOptions | None = _field(
         None, "What it sets for executors: a JSON object of an object for each executor, by name.", ours=True
     )

@@ -17,6 +17,10 @@ DATABASE_GONE: Final = "DatabaseGone"
 """Stands in the field ``error`` of a refusal (503) when the server's database file was deleted or replaced."""
 
 
+RECORD_COUNTS_HEADER: Final = "Torc-Record-Counts"
+"""Header of an exported workflow: the lengths of the document's lists, as in ``jobs=5,files=1``."""
+
+
 class Page(msgspec.Struct, Generic[_T]):
     """A part of a list; with ``has_more`` there are further items after it."""
 

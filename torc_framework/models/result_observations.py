@@ -9,6 +9,8 @@ from attrs import fields_dict
 
 from torc_framework.models.exits import CleanExit, ExitClass, ExitObservation, StopReason
 from torc_framework.models.records import ResultRecord
+from torc_framework.models.statuses import JobStatus
+from torc_framework.models.stdio import SEPARATE, Stdio, StdioMode
 
 _FIELDS: Final = frozenset(fields_dict(ExitObservation))
 _ELSEWHERE: Final = "unknown"
@@ -35,7 +37,22 @@ def observation_of(result: ResultRecord) -> ExitObservation:
         with contextlib.suppress(ValueError):  # other programs may have stored any text as a time
             ended = datetime.fromisoformat(result.completion_time).timestamp()
             seen |= {"started_at": ended - result.exec_time_minutes * 60, "ended_at": ended}
+    stdio = stdio_of_result(result)
+    seen |= {"stdio": stdio.mode, "delete_stdio_on_success": stdio.delete_on_success}
     return ExitObservation(**seen)
+
+
+def stdio_of_result(result: ResultRecord) -> Stdio:
+    """Return where the output of a stored attempt went; if another program recorded the attempt, to two files."""
+    stored: Any = result.observation
+    if not isinstance(stored, Mapping) or stored.get("stdio", SEPARATE.mode) not in get_args(StdioMode):
+        return SEPARATE
+    return Stdio(stored.get("stdio", SEPARATE.mode), delete_on_success=stored.get("delete_stdio_on_success") is True)
+
+
+def has_deleted_logs(result: ResultRecord) -> bool:
+    """Return whether the runner deletes the logs of a stored attempt, because it completed."""
+    return result.status == JobStatus.COMPLETED.label and stdio_of_result(result).delete_on_success
 
 
 def _numbers(result: ResultRecord) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from torc_framework.models.attempt_logs import attempt_logs
 from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
 from torc_framework.models.failures import Failure
 from torc_framework.models.records import JobRecord, ResultRecord
-from torc_framework.models.result_observations import exit_class_of, observation_of
+from torc_framework.models.result_observations import exit_class_of, observation_of, stdio_of_result
 from torc_framework.models.statuses import JobStatus
+from torc_framework.models.stdio import SEPARATE
 
 TAIL_LINES: Final = 50
 """Number of last lines of a log that are shown."""
@@ -95,7 +96,9 @@ def failure_of(job: JobRecord, result: ResultRecord | None, run_id: int, output_
         run_id: The present run.
         output_dir: Folder of the runners' logs.
     """
-    logs = attempt_logs(output_dir, job.workflow_id, job.id or 0, result.run_id if result else run_id, job.attempt_id)
+    stdio = stdio_of_result(result) if result else SEPARATE
+    run_id = result.run_id if result else run_id
+    logs = attempt_logs(output_dir, job.workflow_id, job.id or 0, run_id, job.attempt_id, stdio=stdio)
     return Failure(
         workflow_id=job.workflow_id,
         job_id=job.id or 0,
@@ -104,8 +107,8 @@ def failure_of(job: JobRecord, result: ResultRecord | None, run_id: int, output_
         return_code=result.return_code if result else _UNKNOWN_CODE,
         observation=observation_of(result) if result else ExitObservation(""),
         verdict=_verdict(result),
-        stdout_path=str(logs.stdout),
-        stderr_path=str(logs.stderr),
+        stdout_path=None if logs.stdout is None else str(logs.stdout),
+        stderr_path=None if logs.stderr is None else str(logs.stderr),
     )
 
 

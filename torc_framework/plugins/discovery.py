@@ -8,7 +8,7 @@ from functools import partial
 
 from attrs import Factory, define
 
-from torc_framework import hookspecs
+from torc_framework.entry_points import HOOKS_GROUP, entry_points
 from torc_framework.plugins.project_folders import ProjectFolder, import_project_plugin
 
 _log = logging.getLogger(__name__)
@@ -70,18 +70,14 @@ class PluginCandidate:
 
 def entry_point_plugins() -> Iterator[PluginCandidate]:
     """Yield the plugins of installed distributions, each once, without importing them."""
-    import importlib_metadata
-
     seen = set()
-    for entry in importlib_metadata.entry_points(group=hookspecs.PROJECT):
-        distribution = entry.dist.name if entry.dist else None
-        if (entry.name, entry.value, distribution) in seen:
+    for entry in entry_points(HOOKS_GROUP):
+        key = (entry.name, entry.value, entry.distribution)
+        if key in seen:
             continue  # a distribution is found twice if two entries of sys.path lead to it
-        seen.add((entry.name, entry.value, distribution))
-        version = entry.dist.version if entry.dist else None
-        yield PluginCandidate(
-            PluginInfo(entry.name, PluginKind.ENTRY_POINT, entry.value, distribution, version), entry.load
-        )
+        seen.add(key)
+        info = PluginInfo(entry.name, PluginKind.ENTRY_POINT, entry.value, entry.distribution, entry.version)
+        yield PluginCandidate(info, entry.load)
 
 
 def built_in_plugins() -> Iterator[PluginCandidate]:

@@ -366,6 +366,12 @@ class PluginManager:
         verdict = self._first("torc_classify_exit", instance_of(ExitVerdict), observation=observation)
         return verdict or ExitVerdict(ExitClass.UNKNOWN, "no classifier had an opinion", confidence=0.0)
 
+    def judges_clean_exits(self) -> bool:
+        """Return whether a plugin may classify the exit with code 0 of a job without output files as a failure."""
+        return not all(
+            hookspecs.is_declared_to_accept_clean_exits(each.function) for each in self._chains["torc_classify_exit"]
+        )
+
     def match_failure(self, rule: FailureRule, failure: Failure) -> RuleAction | None:
         """Return the action of a rule that matches a failure; None if it does not match or no plugin answers."""
         answer = self._first("torc_match_failure", rule_match, rule=rule, failure=failure)

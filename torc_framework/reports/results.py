@@ -9,6 +9,7 @@ from attrs import Factory, define
 from torc_framework.client import TorcClient
 from torc_framework.models.attempt_logs import attempt_logs, runner_log_name
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord, WorkflowRecord
+from torc_framework.models.result_observations import has_deleted_logs, stdio_of_result
 
 _LOGS: Final = {
     "job_stdout": "job stdout log",
@@ -42,7 +43,7 @@ def results_report(
     for result in found:
         logs = dict(_logs(result, nodes.get(result.compute_node_id), output_dir))
         for key, path in logs.items():
-            if key in _LOGS and not Path(path).exists():
+            if path is not None and key in _LOGS and not Path(path).exists():
                 report.warnings.append(f"{_LOGS[key]} file does not exist for job {result.job_id}: {path}")
         entries.append(_entry(result, names.get(result.job_id), nodes.get(result.compute_node_id)) | logs)
     report.document = {
@@ -66,6 +67,8 @@ def _entry(result: ResultRecord, job_name: str | None, node: ComputeNodeRecord |
         "return_code": result.return_code,
         "exit_class": result.exit_class,
         "reason": result.reason,
+        "stdio": stdio_of_result(result).mode,
+        "logs_deleted": has_deleted_logs(result),
         "log_disk_full": isinstance(result.observation, dict) and bool(result.observation.get("log_disk_full")),
         "completion_time": result.completion_time,
         "exec_time_minutes": result.exec_time_minutes,
@@ -74,11 +77,13 @@ def _entry(result: ResultRecord, job_name: str | None, node: ComputeNodeRecord |
     }
 
 
-def _logs(result: ResultRecord, node: ComputeNodeRecord | None, output_dir: Path) -> Iterator[tuple[str, str]]:
-    """Yield keys and paths of the logs of an attempt."""
-    logs = attempt_logs(output_dir, result.workflow_id, result.job_id, result.run_id, result.attempt_id)
-    yield "job_stdout", str(logs.stdout)
-    yield "job_stderr", str(logs.stderr)
+def _logs(result: ResultRecord, node: ComputeNodeRecord | None, output_dir: Path) -> Iterator[tuple[str, str | None]]:
+    """Yield keys and paths of the logs of an attempt; None for one that it does not have by its setting."""
+    attempt = result.workflow_id, result.job_id, result.run_id, result.attempt_id
+    logs = attempt_logs(output_dir, *attempt, stdio=stdio_of_result(result))
+    is_deleted = has_deleted_logs(result)
+    for key, path in (("job_stdout", logs.stdout), ("job_stderr", logs.stderr)):
+        yield key, None if path is None or (is_deleted and not path.exists()) else str(path)
     if node is None:
         return
     scheduler = node.scheduler if isinstance(node.scheduler, dict) else {}

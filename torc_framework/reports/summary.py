@@ -1,12 +1,11 @@
 """The summary of a workflow: jobs by status, execution time, walltime."""
 
-from datetime import datetime
 from typing import Any
 
 from attrs import frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.models.records import ResultRecord, WorkflowRecord
+from torc_framework.models.records import WorkflowRecord
 from torc_framework.models.statuses import JobStatus
 from torc_framework.reports import formatting
 
@@ -49,14 +48,8 @@ def summarize(client: TorcClient, workflow_id: int) -> WorkflowSummary:
     """Return the summary of a workflow, complete or not."""
     workflow = client.get(WorkflowRecord, workflow_id)
     jobs = client.job_counts(workflow_id)
-    total = 0.0
-    spans: dict[int, tuple[float, float]] = {}
-    for result in client.iterate(ResultRecord, workflow_id=workflow_id):
-        seconds = result.exec_time_minutes * 60
-        total += seconds
-        end = datetime.fromisoformat(result.completion_time).timestamp()
-        first, last = spans.get(result.run_id, (end - seconds, end))
-        spans[result.run_id] = min(first, end - seconds), max(last, end)
-    walltime = sum(last - first for first, last in spans.values())
+    runs = client.run_totals(workflow_id)
+    total = sum(run.exec_time_s for run in runs)
+    walltime = sum((run.ended_s or 0.0) - (run.started_s or 0.0) for run in runs)
     is_complete = client.is_complete(workflow_id).is_complete
     return WorkflowSummary(workflow, jobs.counts, jobs.interrupted, is_complete, total, walltime)

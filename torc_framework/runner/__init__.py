@@ -68,10 +68,12 @@ def run(
     from torc_framework.plugin_events import PluginEvents
     from torc_framework.runner.assembly import run_on_sites
     from torc_framework.runner.process.identity import STATE_DIR
+    from torc_framework.system.garbage_collection import rare_collections
 
     if client is None:
         with TorcClient(settings.url) as own:
             return run(settings, plugins, progress, own, on_failure, on_warning=on_warning)
     listeners = RunListeners(progress, on_failure, on_warning)
-    with PluginEvents(client, plugins, settings.workflow_id, settings.output_dir / STATE_DIR):
+    events = PluginEvents(client, plugins, settings.workflow_id, settings.output_dir / STATE_DIR)
+    with events, rare_collections():
         return run_on_sites(settings, plugins, client, listeners)

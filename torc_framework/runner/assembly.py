@@ -9,11 +9,14 @@ from attrs import evolve, frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.executors import Launcher
+from torc_framework.models.stdio import stdio_of
 from torc_framework.runner.action_thread import ActionThread
 from torc_framework.runner.attempts.ending_classifier import EndingClassifier
+from torc_framework.runner.attempts.follow_orders import FollowOrders
 from torc_framework.runner.attempts.held_jobs import AttemptFactory
 from torc_framework.runner.attempts.job_chains import JobChains
 from torc_framework.runner.attempts.launchers import Launchers, find_sites
+from torc_framework.runner.attempts.log_deletion import LogDeletion
 from torc_framework.runner.attempts.recovery_scripts import RecoveryScripts
 from torc_framework.runner.attempts.resource_pool import ResourcePool
 from torc_framework.runner.attempts.stop_schedule import StopSchedule
@@ -174,7 +177,7 @@ def _connect_parts(
     """Return the runner, with all its parts."""
     registration, launchers, log, walltime = made.registration, made.launchers, made.log, made.walltime
     context, workflow, wakeup = registration.context, registration.workflow, made.wakeup
-    attempts = AttemptFactory(context, launchers.shell)
+    attempts = AttemptFactory(context, launchers.shell, stdio_of(workflow))
     classifier = EndingClassifier(
         plugins,
         attempts,
@@ -187,6 +190,7 @@ def _connect_parts(
     actions = ActionExecutor(client, plugins, registration.action_context(attempts, launchers, halting.is_set), log)
     takeover = Takeover(client, launchers, log, classifier.lost_report, member)
     spool = ReportSpool(registration.identity.spool_path)
+    chains = JobChains(workload, lambda: walltime.left_s(time.monotonic()))
     return Runner(
         settings=settings,
         client=client,
@@ -202,13 +206,16 @@ def _connect_parts(
         launchers=launchers,
         pool=made.pool,
         workload=workload,
-        chains=JobChains(workload, lambda: walltime.left_s(time.monotonic())),
+        chains=chains,
+        follow_orders=FollowOrders(
+            workload, launchers, attempts, chains.has_time, is_permitted=not plugins.judges_clean_exits()
+        ),
         end_rate=EndRate(walltime.began),
         stops=StopSchedule(workload.stop, settings.term_lead_s),
         scripts=RecoveryScripts(context.working_dir, attempts, log, wakeup.watch, wakeup.unwatch),
         monitor=made.monitor,
         ending_classifier=classifier,
-        unstored_ends=UnstoredEnds(spool, launchers, takeover, log),
+        unstored_ends=UnstoredEnds(spool, launchers, takeover, LogDeletion(attempts, log), log),
         exchange=made.exchange,
         takeover=takeover,
         actions=ActionThread(client, actions, log, wakeup.wake),

@@ -10,6 +10,7 @@ from attrs import define, evolve
 from torc_framework.errors import ServerUnreachableError, TorcError
 from torc_framework.executors import (
     AttemptEnded,
+    AttemptFollowed,
     AttemptSlotFreed,
     AttemptStarted,
     AttemptWaiting,
@@ -27,7 +28,6 @@ from torc_framework.runner.connection.retries import LAST_PATIENCE_S, RESULT_PAT
 from torc_framework.runner.connection.unfit_jobs import explain_unfit_jobs
 from torc_framework.runner.parts import RunnerParts
 from torc_framework.runner.process.settings import (
-    FailureNotice,
     RunOutcome,
     SiteOutcome,
 )
@@ -120,7 +120,9 @@ class Runner(RunnerParts):
         if self._stopping is None and self._accepts:
             self._workload.fill()
             self._release_surplus(now)
+            self._follow_orders.update()
         else:
+            self._follow_orders.give_up()
             self._release(self._workload.at(JobStage.WAITING), now)
         if self._stopping is not None:
             awaited = [item for item in self._workload.items.values() if not self._can_be_left(item)]
@@ -135,6 +137,7 @@ class Runner(RunnerParts):
             waiting=self._workload.waiting.counts(),
         )
         demand = self._demand(now)
+        self._log.flush()
         if self._fatal is None:
             self._exchange.report_waiting(self._workload.waiting.due_reports(now), now)
             self._exchange.pump(now, demand, lambda: list(self._workload.items))
@@ -277,12 +280,15 @@ class Runner(RunnerParts):
             self._end_rate.ended(ends, now)
 
     def _process_event(self, event: LauncherEvent, now: float) -> None:
-        item = self._workload.find(event.key)
+        follower = self._follow_orders.begun(event) if isinstance(event, AttemptFollowed) else None
+        item = follower or self._workload.find(event.key)
         if item is None:
             return
         match event:
             case AttemptWaiting() if item.started_at is None:
                 self._workload.waiting.note(event)
+            case AttemptFollowed() if self._stopping is not None:
+                self._stops.stop([item], self._stopping, now)
             case AttemptStarted():
                 self._report_start(item, event, now)
             case AttemptSlotFreed():
@@ -304,7 +310,7 @@ class Runner(RunnerParts):
             self._stops.limit(item, now, event.age_s)
         self._monitor.begin(item, now, event.age_s)
         self._exchange.report_started(StartedReport(item.key.job_id, item.key.attempt_id, event.at), now)
-        self._log.info("job_started", job_id=item.key.job_id, attempt_id=item.key.attempt_id)
+        self._log.started(item.key.job_id, item.key.attempt_id)
         if self._stopping is not None:
             self._stops.stop([item], self._stopping, now)
 
@@ -318,8 +324,7 @@ class Runner(RunnerParts):
         ending = self._ending_classifier.classify(item, measured.observation)
         report = ending.report
         measured.complete(report)
-        is_open = self._stopping is None and self._accepts
-        follower = None if not is_open else self._chains.after(item, report)
+        follower = self._chains.after(item, report, may_start=self._stopping is None and self._accepts)
         report.next_job_id = None if follower is None else follower.id
         self._unstored_ends.add(item, report)
         self._workload.drop(item)
@@ -328,7 +333,7 @@ class Runner(RunnerParts):
         if report.status not in NOT_FAILED and not report.interrupted:
             self._outcome.failed_attempts += 1
             if self._on_failure is not None:
-                self._on_failure(FailureNotice(item.job.name, report, self._ending_classifier.stderr_path(item)))
+                self._on_failure(self._ending_classifier.notice(item, report))
         if ending.script is not None:
             self._scripts.schedule(item, ending.script, report.return_code)
         self._exchange.report_ended(report, now)
@@ -336,6 +341,7 @@ class Runner(RunnerParts):
         if follower is not None:
             self._hold(follower, now, item.following[1:])
         else:
+            self._follow_orders.drop_behind(item)
             self._drop_refused([job.id for job in item.following])
 
     # --- answers of the server -------------------------------------------------------------------
@@ -348,7 +354,7 @@ class Runner(RunnerParts):
             return
         for answer in answers:
             if answer.reply is not None:
-                self._unstored_ends.drop(answer.request.ended)
+                self._unstored_ends.stored(answer.request.ended)
                 self._process_reply(answer, answer.reply, now)
 
     def _give_up(self, error: TorcError, now: float) -> None:
@@ -411,8 +417,7 @@ class Runner(RunnerParts):
             self._takeover.reported([item.key])
             match item.stage:
                 case JobStage.RUNNING:
-                    item.is_refused = True
-                    self._workload.stop([item], True)
+                    self._workload.refuse(item)
                 case JobStage.QUEUED:
                     self._workload.withdraw([item])
                 case _:
@@ -469,7 +474,7 @@ class Runner(RunnerParts):
             free=self._pool.free(),
             total=self._total(now),
             ahead=max(0, self._end_rate.ahead(now) - at_hand),
-            starving=at_hand == 0 and (room > 0 or self._chains.is_running_out()),
+            starving=at_hand == 0 and (room > 0 or self._chains.is_running_out(self._end_rate.ahead(now))),
             alone=not self._workload.items,
             ask=(self._has_vacancy and room > 0) if self._workload.items else self._asks_again or not self._got_nothing,
             flush=self._asks_again,

@@ -10,6 +10,7 @@ from torc_framework.errors import TorcError
 from torc_framework.models.exits import StopReason
 from torc_framework.runner.action_thread import ActionThread
 from torc_framework.runner.attempts.ending_classifier import EndingClassifier
+from torc_framework.runner.attempts.follow_orders import FollowOrders
 from torc_framework.runner.attempts.job_chains import JobChains
 from torc_framework.runner.attempts.last_ends import LastEnds
 from torc_framework.runner.attempts.launchers import Launchers
@@ -63,6 +64,7 @@ class RunnerParts:
     _pool: ResourcePool
     _workload: Workload
     _chains: JobChains
+    _follow_orders: FollowOrders
     _end_rate: EndRate
     _stops: StopSchedule
     _scripts: RecoveryScripts

@@ -3,7 +3,8 @@
 A caller opens a `Database`, begins a transaction with ``write()`` or ``read()``, and passes it to functions of these
 packages, each of which imports only those above it:
 
-- ``tables`` and ``migrations``: the tables, and the upgrade of older databases;
+- ``table_classes``, ``tables`` and ``migrations``: the declaration of the tables, the tables made from it, and the
+  upgrade of older databases;
 - ``database``: the two kinds of databases, transactions, statements;
 - ``records``: create, read, update and delete records of any kind; events;
 - ``job_state``: every change of a job's status, and all that follows from it;

@@ -90,7 +90,9 @@ class SupervisedAttempts:
         self._orphans = Orphans(self._epoll, self._orphan_ended)
         self._reports: list[Report] = []
         self._orders: dict[Key, tuple[str, supervisor.AttemptOrder]] = {}
-        """Orders of attempts whose end is not known, each with its command ``start`` or ``queue``."""
+        """Orders of attempts whose end is not known, each with its command ``start``, ``queue`` or ``follow``."""
+        self._followers: dict[Key, Key] = {}
+        """The attempt that waits for each of these attempts by `follow`."""
         self._pids: dict[Key, int] = {}
         self._stopping: dict[Key, int] = {}
         """The strongest signal requested for each attempt whose end is not known."""
@@ -123,7 +125,7 @@ class SupervisedAttempts:
         """Start these attempts; queued ones among them start at once."""
         wanted = [*commands]
         self.promote(each.key for each in wanted)
-        self._order("start", [each for each in wanted if each.key not in self._orders])
+        self._order("start", [each for each in wanted if self._orders.get(each.key, ("follow",))[0] == "follow"])
 
     def promote(self, keys: Iterable[Key]) -> None:
         """Start those of these attempts that are queued; others, also those that are over, are ignored."""
@@ -136,6 +138,30 @@ class SupervisedAttempts:
     def queue(self, commands: Iterable[AttemptCommand]) -> None:
         """Start each of these attempts when a running one of its lane ends."""
         self._order("queue", commands)
+
+    def follow(self, pairs: Iterable[tuple[Key, AttemptCommand]]) -> None:
+        """Start each of these attempts in the place of the one whose key stands before it.
+
+        It is started when that one has ended with exit code 0 without having been stopped, unless queued attempts of
+        its lane go first. Otherwise it is dropped without a report. One that cannot be started is dropped as well,
+        with those behind it.
+        """
+        orders = []
+        for predecessor, command in pairs:
+            try:
+                order = self._builder.build(command)
+            except (OSError, ValueError, SupervisionError):
+                break  # `start` reports why, if the time comes
+            self._orders[order.key] = "follow", order
+            self._followers[predecessor] = order.key
+            orders.append((predecessor, tuple(order)))
+        if orders:
+            self._supervisor.send("follow", orders)
+
+    def unfollow(self) -> None:
+        """Drop all attempts that wait for others by `follow` and have not been started."""
+        if self._followers:
+            self._supervisor.send("unfollow")
 
     def _order(self, kind: str, commands: Iterable[AttemptCommand]) -> None:
         orders = [order for command in commands if (order := self._build(command))]
@@ -184,6 +210,8 @@ class SupervisedAttempts:
 
         A report is a tuple of JSON values: its kind, job id, attempt number, and
 
+        - ``F`` (is started in the place of another, see `follow`): job id and attempt number of that one, which was
+          not stopped; this report comes before all others on the two;
         - ``S`` (started): start in seconds since the epoch, age in seconds;
         - ``E`` (ended): the values of a `RecordedExit`;
         - ``L`` (could not be started): time in seconds since the epoch or None, reason;
@@ -208,7 +236,10 @@ class SupervisedAttempts:
             self.hindrance = details[0] or None
             _LOG.warning("event=%s reason=%r", "attempts_wait" if details[0] else "attempts_begin_again", details[0])
             return
-        if kind == "S":
+        if kind == "F":
+            self._followers.pop((details[0], details[1]), None)
+            self._orders[key] = "start", self._orders[key][1]
+        elif kind == "S":
             if key in self._orders:
                 self._orders[key] = "start", self._orders[key][1]
             at, boottime, self._pids[key] = details
@@ -218,7 +249,10 @@ class SupervisedAttempts:
         self._reports.append((kind, *key, *details))
 
     def _finish(self, key: Key) -> None:
-        """Forget an attempt that is over."""
+        """Forget an attempt that is over, and the chain that waited for it."""
+        follower = self._followers.pop(key, None)
+        if follower is not None:
+            self._finish(follower)
         self._pids.pop(key, None)
         self._stopping.pop(key, None)
         if (entry := self._orders.pop(key, None)) is not None:
@@ -237,6 +271,7 @@ class SupervisedAttempts:
             raise SupervisionError(f"the process that runs jobs does not start: {journal.last_line()}")
         time.sleep(RESTART_PAUSE_S * self._failed_starts)
         _LOG.info("event=supervisor_replaced running=%d", sum(not each.is_over() for each in journal.entries.values()))
+        self._settle_followers(journal)
         orders, self._orders = self._orders, {}
         self.hindrance = None
         self._connect()
@@ -248,9 +283,17 @@ class SupervisedAttempts:
                     self._orphans.stop([key], number)  # the killed supervisor may not have sent the signal
             elif key in self._stopping:
                 self._take("R", key, [])
-            else:
+            elif command != "follow":
                 self._orders[key] = command, order
                 self._supervisor.send(command, [tuple(order)])
+
+    def _settle_followers(self, journal: Journal) -> None:
+        """Report the followers that a killed supervisor has started, and drop the others."""
+        for predecessor, key in list(self._followers.items()):
+            if key in journal.entries:
+                self._take("F", key, [*predecessor])
+        while self._followers:
+            self._finish(self._followers.popitem()[1])
 
     def state(self) -> dict[str, Any]:
         """Return the path of the first journal, from which others adopt the attempts, and the own control group."""

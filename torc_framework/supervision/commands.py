@@ -29,8 +29,8 @@ class AttemptCommand(NamedTuple):
         attempt_id: Number of the job's attempt.
         command: Text for the shell.
         environment: Variables beyond those of this process.
-        stdout: Absolute path of the file for standard output; "" is none.
-        stderr: Absolute path of the file for standard error; "" is that of standard output.
+        stdout: Absolute path of the file for standard output; the null device if it is not kept.
+        stderr: Absolute path of the file for standard error, likewise. It may be that of standard output.
         working_dir: Absolute path of the folder to run in.
         lane: Attempts of one lane occupy the same resources, so that one can start in the place of another.
         shell: Shell as job, workflow or option name it; "" is the default. Its program is searched on this machine.

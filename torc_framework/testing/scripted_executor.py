@@ -61,7 +61,8 @@ class ScriptedLauncher(Launcher):
             acts = script if isinstance(script, list) else [script]
             act: Mapping[str, Any] = acts[min(attempt.key.attempt_id, len(acts)) - 1]
             for path, stream in ((attempt.stdout_path, "stdout"), (attempt.stderr_path, "stderr")):
-                Path(path).write_text(act.get(stream, ""), encoding="utf-8")
+                with Path(path).open("a", encoding="utf-8") as log:
+                    log.write(act.get(stream, ""))
             values = {name: value for name, value in act.items() if name not in _OWN}
             who = values.pop("executor", self.name)
             seen = ExitObservation(who, started_at=now - act.get("runtime_s", 0.0), ended_at=now, **values)

@@ -59,6 +59,24 @@ def test_streams_arrive_apart_and_byte_for_byte(program: ContainerProgram, tmp_p
     assert (program.folder / "o").read_bytes() == (program.folder / "e").read_bytes() == every
 
 
+@pytest.mark.parametrize(
+    ("streams", "stdout", "stderr"),
+    [
+        ({"joins_streams": True}, b"one\ntwo\nthree\n", b""),
+        ({"keeps_stderr": False}, b"one\nthree\n", b""),
+        ({"keeps_stdout": False}, b"", b"two\n"),
+        ({"keeps_stdout": False, "keeps_stderr": False, "joins_streams": True}, b"", b""),
+    ],
+)
+def test_streams_are_joined_or_dropped(
+    program: ContainerProgram, streams: dict[str, bool], stdout: bytes, stderr: bytes
+) -> None:
+    """Joined streams keep the order of writing; of a dropped one nothing is in the log of the container."""
+    ran = program.run(ContainerJob("echo one; echo two >&2; echo three; exit 7", **streams))  # type: ignore[arg-type] # all values are truth values of fields
+    assert (ran.stdout, ran.stderr, ran.end.exit_code) == (stdout, stderr, 7)
+    assert (ran.end.stdout_bytes, ran.end.stderr_bytes) == (len(stdout), len(stderr))
+
+
 @pytest.mark.parametrize("size", [1, 40_000, 300_000])
 def test_commands_of_all_sizes_and_characters(program: ContainerProgram, size: int) -> None:
     text = "'\"$$ $(X) `a` \\ \né€\t"

@@ -1,5 +1,6 @@
 """The observation of a group's end."""
 
+import os
 from typing import Any
 
 import pytest
@@ -39,3 +40,5 @@ def test_each_pod_has_files_of_its_own() -> None:
     logs = LogPaths("/o.ut/j1.o", "/o.ut/j1.e")
     assert logs.of_member(0, 0) == logs
     assert logs.of_member(2, 1) == LogPaths("/o.ut/j1_m2_p1.o", "/o.ut/j1_m2_p1.e")
+    assert LogPaths("/o/j1.o", "/o/j1.o").of_member(1, 0).different == ("/o/j1_m1.o",)
+    assert LogPaths(os.devnull, os.devnull).of_member(1, 0).different == ()

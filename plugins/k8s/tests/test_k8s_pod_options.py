@@ -1,9 +1,11 @@
 """Options of the executor and of jobs: values, errors, and the pods that follow."""
 
 import json
+import os
 from typing import Any
 
 import pytest
+from torc_k8s.executor.member_pod import LogPaths
 from torc_k8s.pods.options import K8sOptions
 from torc_k8s.pods.pod_options import PodOptions, Toleration, Volume
 from torc_k8s.pods.pod_spec import PodPlan, build_pod
@@ -30,11 +32,10 @@ def built(
     job: dict[str, Any] | None = None, run: K8sOptions | None = None, resources: Resources | None = None, **attempt: Any
 ) -> dict[str, Any]:
     given: dict[str, Any] = {"environment": {}, "command": "true", "container": "image:1", **attempt}
+    given = {"stdout_path": "/out/4.o", "stderr_path": "/out/4.e", **given}
     made_attempt = Attempt(
         AttemptKey(4, 2),
         "job four",
-        stdout_path="/out/4.o",
-        stderr_path="/out/4.e",
         working_dir="/work",
         options=made(job) if job is not None else None,
         resources=resources or Resources(),
@@ -52,6 +53,24 @@ def spec(*args: Any, **named: Any) -> dict[str, Any]:
 def main(*args: Any, **named: Any) -> dict[str, Any]:
     found: dict[str, Any] = spec(*args, **named)["containers"][0]
     return found
+
+
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "files"),
+    [
+        ("/out/4.o", "/out/4.e", ["o", "e"]),
+        ("/out/4.o", "/out/4.o", ["o", "o"]),
+        ("/out/4.o", os.devnull, ["o", ""]),
+        (os.devnull, "/out/4.e", ["", "e"]),
+        (os.devnull, os.devnull, ["", ""]),
+    ],
+)
+def test_a_pod_says_where_its_output_goes(stdout: str, stderr: str, files: list[str]) -> None:
+    """To the program in its container, and to the runner that takes over."""
+    pod = built(stdout_path=stdout, stderr_path=stderr)
+    assert pod["spec"]["containers"][0]["command"][13:15] == files
+    notes = pod["metadata"]["annotations"]
+    assert LogPaths.of_notes(notes, "/out") == LogPaths(stdout, stderr)
 
 
 # --- what a pod is ----------------------------------------------------------------------------------

@@ -198,22 +198,35 @@ def test_logs_may_be_deleted_meanwhile(bench: Bench) -> None:
 
 
 def test_combined_output_goes_to_one_file(make_bench: Callable[..., Bench]) -> None:
-    """With ``stdio combined`` the order of the lines is kept."""
-    bench = make_bench(stdio="combined")
-    bench.run(bench.attempt("echo one; echo two >&2; echo three"))
+    """The order of the lines is kept, and the file is a new one."""
+    bench = make_bench()
+    bench.folder.joinpath("1.o").write_text("of an attempt before a reset\n")
+    bench.run(bench.attempt("echo one; echo two >&2; echo three", stderr_path=str(bench.folder / "1.o")))
     assert bench.text("1.o") == "one\ntwo\nthree\n"
     assert not (bench.folder / "1.e").exists()
 
 
 def test_no_output_leaves_no_files(make_bench: Callable[..., Bench]) -> None:
-    """With ``stdio none`` nothing is written."""
-    bench = make_bench(stdio="none")
-    (seen,) = bench.run(bench.attempt("echo one; echo two >&2"))
+    """Output to the null device is written nowhere, and the null device stays."""
+    bench = make_bench()
+    nowhere: dict[str, Any] = {"stdout_path": os.devnull, "stderr_path": os.devnull}
+    (seen,) = bench.run(bench.attempt("echo one; echo two >&2", **nowhere))
     assert seen.exit_code == 0
     assert not (bench.folder / "1.o").exists()
+    assert Path(os.devnull).is_char_device()
 
 
-@pytest.mark.parametrize(("option", "value"), [("stdio", "both"), ("shell", "/no/such/shell")])
+def test_one_of_two_streams_may_be_kept(make_bench: Callable[..., Bench]) -> None:
+    """The stream whose path is a file is complete; the other one leaves nothing."""
+    bench = make_bench()
+    bench.run(bench.attempt("echo one; echo two >&2", stdout_path=os.devnull))
+    bench.run(bench.attempt("echo one; echo two >&2", job_id=2, stderr_path=os.devnull))
+    assert (bench.text("1.e"), bench.text("2.o")) == ("two\n", "one\n")
+    assert not (bench.folder / "1.o").exists()
+    assert not (bench.folder / "2.e").exists()
+
+
+@pytest.mark.parametrize(("option", "value"), [("memory_cgroup", "both"), ("shell", "/no/such/shell")])
 def test_wrong_options_are_refused(make_bench: Callable[..., Bench], option: str, value: str) -> None:
     """The message names the option and the value."""
     with pytest.raises(ConfigError, match=f"{option}.*{value}"):

@@ -38,7 +38,7 @@ class LocalLauncher(Launcher):
 
     name: ClassVar[str] = "local"
     description: ClassVar[str] = "Processes of this machine"
-    capabilities: Capabilities = Capabilities(can_launch=True, survives_runner=True, queues=True)
+    capabilities: Capabilities = Capabilities(can_launch=True, survives_runner=True, queues=True, follows=True)
     Options: ClassVar[type[Any]] = LocalOptions
 
     def __init__(self, options: LocalOptions, context: RunnerContext) -> None:
@@ -70,15 +70,22 @@ class LocalLauncher(Launcher):
         """Start each of these attempts when a running one of its lane ends."""
         self._attempts.queue(map(self._command, attempts))
 
+    def follow(self, attempts: Sequence[tuple[AttemptKey, Attempt]]) -> None:
+        """Start each of these attempts when the one before it has ended with exit code 0."""
+        self._attempts.follow((_plain(predecessor), self._command(attempt)) for predecessor, attempt in attempts)
+
+    def unfollow(self) -> None:
+        """Start none of the attempts of `follow` that has not started."""
+        self._attempts.unfollow()
+
     def _command(self, attempt: Attempt) -> AttemptCommand:
-        stdio = self.options.stdio
         return AttemptCommand(
             attempt.key.job_id,
             attempt.key.attempt_id,
             attempt.command,
             attempt.environment,
-            "" if stdio == "none" else attempt.stdout_path,
-            attempt.stderr_path if stdio == "files" else "",
+            attempt.stdout_path,
+            attempt.stderr_path,
             attempt.working_dir,
             attempt.lane,
             attempt.shell,

@@ -7,7 +7,6 @@ from attrs import define
 from torc_framework.api import ConfigError, LaunchError, option, shell_command
 
 SHELL_HELP: Final = "Shell of jobs and workflows that name none, such as sh or 'bash -e'; bash unless given."
-STDIO: Final = ("files", "combined", "none")
 MEMORY_CGROUP: Final = ("auto", "off", "require")
 
 
@@ -16,9 +15,6 @@ class LocalOptions:
     """Options of the executor ``local``."""
 
     shell: str = option("", SHELL_HELP, metavar="SHELL")
-    stdio: str = option(
-        "files", "Where output goes: two files, combined (both into the .o file) or none.", metavar="MODE"
-    )
     memory_cgroup: str = option(
         "auto",
         "Control groups that hold attempts to their memory with --enforce-limits: auto (where they can be made), off "
@@ -28,9 +24,9 @@ class LocalOptions:
 
     def __attrs_post_init__(self) -> None:
         """Raise `ConfigError` for invalid values, before any job is run."""
-        for name, modes in (("stdio", STDIO), ("memory_cgroup", MEMORY_CGROUP)):
-            if (value := getattr(self, name)) not in modes:
-                raise ConfigError(f"{name} of executor local is {value!r}; it must be one of {', '.join(modes)}")
+        if self.memory_cgroup not in MEMORY_CGROUP:
+            modes = ", ".join(MEMORY_CGROUP)
+            raise ConfigError(f"memory_cgroup of executor local is {self.memory_cgroup!r}; it must be one of {modes}")
         try:
             shell_command(self.shell)
         except LaunchError as error:

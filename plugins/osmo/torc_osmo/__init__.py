@@ -9,6 +9,7 @@ from torc_framework.api import (
     RuleAction,
     RuleSchema,
     TorcError,
+    accepts_clean_exits,
     exit_action_problems,
     hookimpl,
     match_exit_actions,
@@ -60,6 +61,7 @@ def torc_match_failure(rule: FailureRule, failure: Failure) -> RuleAction | bool
     return False if action is None else ACTIONS[action]
 
 
+@accepts_clean_exits
 @hookimpl
 def torc_classify_exit(observation: ExitObservation) -> ExitVerdict | None:
     """Classify exit codes above those of processes by OSMO's table; None for other codes."""

@@ -1,5 +1,6 @@
 """The command line of steps, and the allocation that an environment describes."""
 
+import os
 from typing import Any
 
 import pytest
@@ -60,6 +61,23 @@ def test_a_step_requests_the_resources_of_its_job(resources: Resources, expected
     assert "--exact" in options
     assert "--overlap" not in options
     assert (options["--output"], options["--job-name"]) == ("/out/100%%.o", "name")
+
+
+def test_output_goes_where_the_attempt_says() -> None:
+    """Where both streams have one file, the task itself joins them: srun would write them in an order of its own."""
+
+    def words(**paths: str) -> list[str]:
+        return srun_command("srun", attempt(Resources(), **paths), ALLOCATION, "name", ["-c", "true"], packs=True)
+
+    one = words(stderr_path="/out/100%.o")
+    assert [word for word in one if word.startswith(("--output", "--error"))] == [
+        "--output=/out/100%%.o",
+        "--error=/out/100%%.o",
+    ]
+    assert one[one.index("-c") + 1].startswith("exec 2>&1; cd ")
+    none = words(stdout_path=os.devnull, stderr_path=os.devnull)
+    assert {"--output=/dev/null", "--error=/dev/null"} <= set(none)
+    assert words()[words().index("-c") + 1].startswith("cd ")
 
 
 def test_attempts_that_are_only_counted_share_everything() -> None:

@@ -69,4 +69,4 @@ def command(home: Path, job: int, text: str, *, attempt: int = 1, lane: int | No
     out = str(home / f"out{job}")
     lane = job if lane is None else lane
     environment, limit = more.get("environment", {}), more.get("memory_limit_bytes")
-    return [job, attempt, text, environment, out, "", str(home), lane, more.get("shell", "sh"), limit]
+    return [job, attempt, text, environment, out, out, str(home), lane, more.get("shell", "sh"), limit]

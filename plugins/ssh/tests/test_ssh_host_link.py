@@ -1,6 +1,7 @@
 """The link to a host when the connection, the host, the server or a file fails it. The host is a process here."""
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,29 @@ def test_an_attempt_whose_environment_cannot_be_made_ends(bench: LinkBench) -> N
         assert ends[2].exit_code == 0
 
     run(story())
+
+
+def test_output_goes_where_the_attempt_says(bench: LinkBench) -> None:
+    """One file for both streams comes home in the order of writing; output that is not kept leaves no file anywhere."""
+
+    async def story() -> None:
+        link = bench.link()
+        await link.open()
+        plain = evolve(bench.attempt(), command="echo one; echo two >&2; echo three")
+        nowhere: dict[str, Any] = {"stdout_path": os.devnull, "stderr_path": os.devnull}
+        attempts = [
+            evolve(plain, stderr_path=plain.stdout_path),
+            evolve(plain, key=AttemptKey(2, 1), **nowhere),
+            evolve(plain, key=AttemptKey(3, 1), stdout_path=os.devnull, stderr_path=str(bench.folder / "here" / "3.e")),
+        ]
+        link.begin(attempts, is_queued=False)
+        assert {each.observation.exit_code for each in await bench.ends(3)} == {0}
+        await link.close(is_finished=True)
+
+    run(story())
+    logs = {path.name: path.read_text() for path in (bench.folder / "here").glob("*.[oe]")}
+    assert logs == {"1.o": "one\ntwo\nthree\n", "3.e": "two\n"}
+    assert Path(os.devnull).is_char_device()
 
 
 def test_a_session_that_is_lost_is_waited_for(bench: LinkBench) -> None:

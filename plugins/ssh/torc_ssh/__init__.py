@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from torc_framework.api import Executor, ExitObservation, ExitVerdict, hookimpl
+from torc_framework.api import Executor, ExitObservation, ExitVerdict, accepts_clean_exits, hookimpl
 
 __version__ = "0.1.0"
 
@@ -15,6 +15,7 @@ def torc_executors() -> Sequence[type[Executor]]:
     return [SshLauncher]
 
 
+@accepts_clean_exits  # output files that did not come home were declared
 @hookimpl
 def torc_classify_exit(observation: ExitObservation) -> ExitVerdict | None:
     """Classify what only this executor causes: a lost host, and output files that did not come home."""

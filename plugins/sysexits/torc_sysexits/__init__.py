@@ -2,7 +2,15 @@
 
 from typing import Final
 
-from torc_framework.api import SYSEXITS, ExitClass, ExitObservation, ExitVerdict, classify_exit, hookimpl
+from torc_framework.api import (
+    SYSEXITS,
+    ExitClass,
+    ExitObservation,
+    ExitVerdict,
+    accepts_clean_exits,
+    classify_exit,
+    hookimpl,
+)
 
 __version__ = "0.1.0"
 
@@ -15,6 +23,7 @@ PASSING: Final = {
 """Classes of codes that are not errors of the user, by name; all others are."""
 
 
+@accepts_clean_exits
 @hookimpl
 def torc_classify_exit(observation: ExitObservation) -> ExitVerdict | None:
     """Classify an exit of the program's own by its code; None for other endings."""

@@ -542,6 +542,29 @@ class TestOneLog(Suite):
             return super().spawn(evolve(attempt, command=f"exec 2>&1\n{attempt.command}"))
 
 
+class TestLastStreamWins(Suite):
+    only = "test_both_streams_may_have_one_file"
+    promise = "gets both in the order of writing"
+
+    class executor(Nice):
+        def spawn(self, attempt: Any) -> Any:
+            process = super().spawn(evolve(attempt, stderr_path=f"{attempt.stdout_path}.more"))
+            process.wait()
+            more = Path(f"{attempt.stdout_path}.more")
+            Path(attempt.stderr_path).write_bytes(more.read_bytes())
+            return process
+
+
+class TestOutputIsAlwaysKept(Suite):
+    only = "test_output_may_go_nowhere"
+    promise = "output goes to no file but those"
+
+    class executor(Nice):
+        def spawn(self, attempt: Any) -> Any:
+            out = f"{attempt.working_dir}/{attempt.key.job_id}.o"
+            return super().spawn(evolve(attempt, stdout_path=out))
+
+
 class TestAnotherShell(Suite):
     only = "test_the_shell_is_the_attempts"
     promise = "the shell that the attempt names"

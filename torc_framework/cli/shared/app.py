@@ -5,7 +5,7 @@ from copy import copy
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 from typer._click.parser import _OptionParser
@@ -14,10 +14,19 @@ from typer.core import TyperCommand, TyperGroup
 from torc_framework.cli.shared.help_pages import HelpPages
 from torc_framework.cli.shared.value_parsing import use_plain_readers
 from torc_framework.distributions import how_to_get
+from torc_framework.entry_points import COMMANDS_GROUP, HOOKS_GROUP, InstalledEntryPoint, entry_points
 from torc_framework.errors import PluginError, UserError, nearest
-from torc_framework.hookspecs import COMMANDS_GROUP, PROJECT
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+READING_COMMANDS: Final = frozenset(
+    {
+        *("list", "get", "status", "summary", "results", "check-resource-utilization", "why-failed", "explain"),
+        *("recoveries", "list-jobs", "list-missing", "list-required-existing", "list-resource-requirements"),
+        *("job-job", "job-file", "job-user-data", "list-members", "list-user-groups", "list-workflow-groups", "check"),
+        *("get-latest-event", "execution-plan", "plot-resources", "analyze", "logs"),
+    }
+)
+"""Names of commands, in any group, that change nothing on the server."""
 
 
 # --- options that every command takes -------------------------------------------------------------
@@ -161,6 +170,7 @@ class Command(HelpPages, FastParameters, TyperCommand):
         """Run the command; with ``--dry-run`` it does without plugins of folders that are not trusted."""
         if ctx.params.get("dry_run"):
             ctx.find_root().obj.skips_untrusted = True
+        ctx.find_root().obj.reads_only = self.name in READING_COMMANDS
         return super().invoke(ctx)
 
 
@@ -244,30 +254,28 @@ def _group_callback() -> None:
 # --- commands of plugins --------------------------------------------------------------------------
 
 
-def plugin_commands() -> dict[str, list[Any]]:
+def plugin_commands() -> dict[str, list[InstalledEntryPoint]]:
     """Return the entry points of plugins' command groups by command, without importing them."""
-    import importlib_metadata
-
-    commands: dict[str, list[Any]] = {}
-    for entry in importlib_metadata.entry_points(group=COMMANDS_GROUP):
+    commands: dict[str, list[InstalledEntryPoint]] = {}
+    for entry in entry_points(COMMANDS_GROUP):
         same = commands.setdefault(entry.name, [])
         if all((other.value, _distribution_of(other)) != (entry.value, _distribution_of(entry)) for other in same):
             same.append(entry)
     return commands
 
 
-def plugin_commands_of_group(group: str) -> dict[str, list[Any]]:
+def plugin_commands_of_group(group: str) -> dict[str, list[InstalledEntryPoint]]:
     """Return the entry points of plugins' commands in a group of the core, by name; "" stands for the program."""
     found = ((name.rpartition(" "), entries) for name, entries in plugin_commands().items())
     return {name: entries for (parent, _, name), entries in found if parent == group}
 
 
-def command_placeholder(name: str, entries: Sequence[Any] | None) -> Any:
+def command_placeholder(name: str, entries: Sequence[InstalledEntryPoint] | None) -> Any:
     """Return a command of a plugin with name and help only, without importing it; None if there are no entry points."""
     return TyperCommand(name, help=_summary(entries[0])) if entries else None
 
 
-def _summary(command: Any) -> str:
+def _summary(command: InstalledEntryPoint) -> str:
     """Return the first line of the docstring of a command's module, which is read and not imported."""
     import ast
     import importlib.util
@@ -293,7 +301,7 @@ def note_disabled_plugins(ctx: Any, args: Sequence[str]) -> None:
         ctx.find_root().obj.set_option("disable_plugin", values)
 
 
-def load_plugin_command(ctx: Any, name: str, entries: Sequence[Any]) -> Any:
+def load_plugin_command(ctx: Any, name: str, entries: Sequence[InstalledEntryPoint]) -> Any:
     """Import a command of a plugin.
 
     Raises:
@@ -314,17 +322,15 @@ def load_plugin_command(ctx: Any, name: str, entries: Sequence[Any]) -> Any:
     return command
 
 
-def _disabled_plugins_beside(ctx: Any, command: Any) -> list[str]:
+def _disabled_plugins_beside(ctx: Any, command: InstalledEntryPoint) -> list[str]:
     """Return the names of the plugins in a command's distribution if all of them are disabled."""
     disabled = ctx.find_root().obj.disabled_plugins
-    if not disabled or command.dist is None:
+    if not disabled or command.distribution is None:
         return []
-    import importlib_metadata
-
-    entries = importlib_metadata.entry_points(group=PROJECT)
-    names = sorted({entry.name for entry in entries if entry.dist and entry.dist.name == command.dist.name})
+    entries = entry_points(HOOKS_GROUP)
+    names = sorted({entry.name for entry in entries if entry.distribution == command.distribution})
     return names if disabled.issuperset(names) else []
 
 
-def _distribution_of(entry: Any) -> str:
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+def _distribution_of(entry: InstalledEntryPoint) -> str:
+    return f"{entry.distribution} {entry.version}" if entry.distribution else entry.value

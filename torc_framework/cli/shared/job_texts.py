@@ -11,6 +11,7 @@ from torc_framework.models.attempt_logs import AttemptLogs, attempt_logs, output
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.progress import JobEnding
 from torc_framework.models.records import ComputeNodeRecord, ResultRecord
+from torc_framework.models.result_observations import stdio_of_result
 from torc_framework.text.quantities import size_text
 
 DEFAULT_FOLDER: Final = Path("output")
@@ -67,7 +68,8 @@ def log_finder(client: TorcClient) -> Callable[[ResultRecord], AttemptLogs]:
         if node_id not in folders:
             folders[node_id] = _folder(client.find(ComputeNodeRecord, workflow_id=result.workflow_id), node_id)
         folder = folders[node_id]
-        return attempt_logs(folder, result.workflow_id, result.job_id, result.run_id, result.attempt_id)
+        attempt = result.workflow_id, result.job_id, result.run_id, result.attempt_id
+        return attempt_logs(folder, *attempt, stdio=stdio_of_result(result))
 
     return find
 
@@ -81,7 +83,7 @@ def _folder(nodes: Sequence[ComputeNodeRecord], node_id: int) -> Path:
 def last_line(logs: AttemptLogs) -> str:
     """Return the last line of standard error that has content; empty if there is none or it cannot be read."""
     try:
-        if not logs.stderr.is_file():  # opening a pipe would block
+        if logs.stderr is None or not logs.stderr.is_file():  # opening a pipe would block
             return ""
         with logs.stderr.open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torc_framework.config import Config
     from torc_framework.embedded import EmbeddedServer
     from torc_framework.executors import Executor
+    from torc_framework.in_process import InProcessReads
     from torc_framework.plugins.manager import PluginManager
 
 FORMATS: Final = ("table", "json")
@@ -51,6 +52,8 @@ class Session:
         """Values of the flags of recovery policies, by option name."""
         self.skips_untrusted = False
         """The command changes nothing, so that plugins of folders that are not trusted are left out, with a warning."""
+        self.reads_only = False
+        """The command changes nothing on the server, and needs none if a database file can be read."""
         self.is_completing = False
         """A shell asks for completions: nothing but these may be printed."""
 
@@ -134,18 +137,31 @@ class Session:
         """
         if self._server is not None or self._client is not None:
             return
-        database = self._options.get("database")
-        if self.url is not None:
-            if database is not None:
-                raise UserError(
-                    "--database is for the embedded server, but --url, TORC_API_URL or a file names a server"
-                )
-            return
-        from torc_framework.config import database_location
+        database = self._database()
+        if database is not None:
+            self._start_server(database)
+
+    def _start_server(self, database: "Path | str") -> "EmbeddedServer":
         from torc_framework.embedded import EmbeddedServer
 
-        self._server = EmbeddedServer(database_location(database) if database else _own_database())
+        self._server = EmbeddedServer(database)
         self._server.start()
+        return self._server
+
+    def _database(self) -> "Path | str | None":
+        """Return the database that is used without a server; None if a server is configured.
+
+        Raises:
+            UserError: a URL and a database were given together.
+        """
+        given = self._options.get("database")
+        if self.url is None:
+            from torc_framework.config import database_location
+
+            return database_location(given) if given else _own_database()
+        if given is not None:
+            raise UserError("--database is for the embedded server, but --url, TORC_API_URL or a file names a server")
+        return None
 
     @property
     def url(self) -> str | None:
@@ -158,6 +174,9 @@ class Session:
         if self._client is None:
             from torc_framework.client import TorcClient
 
+            if self.reads_only and self._server is None and (reads := self._reads()) is not None:
+                self._client = TorcClient.over(reads)
+                return self._client
             self.start_server()
             if self._server is not None:
                 self._client = TorcClient(self._server.url)
@@ -173,6 +192,16 @@ class Session:
                 self._check_version(client)
                 self._client = client
         return self._client
+
+    def _reads(self) -> "InProcessReads | None":
+        """Return what reads the database in this process; None if a server has to."""
+        database = self._database()
+        if not isinstance(database, Path):
+            return None
+        from torc_framework.in_process import InProcessReads, open_to_read
+
+        found = open_to_read(database)
+        return None if found is None else InProcessReads(found, lambda: self._start_server(database).url)
 
     def _check_version(self, client: "TorcClient") -> None:
         """Warn if the server's version differs in a way that matters; a server that does not answer is no error here.

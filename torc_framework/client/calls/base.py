@@ -9,7 +9,7 @@ from attrs import NOTHING, fields
 
 from torc_framework.client.calls import paging
 from torc_framework.client.calls.paging import JsonObject, Page
-from torc_framework.client.http.transport import Transport
+from torc_framework.client.http.request_sender import RequestSender
 from torc_framework.errors import ApiError
 from torc_framework.models.records import (
     ComputeNodeRecord,
@@ -29,6 +29,7 @@ from torc_framework.models.records import (
 )
 
 if TYPE_CHECKING:
+    from torc_framework.client.http.connection import RequestBody
     from torc_framework.client.http.event_stream import EventStream
 
 DEFAULT_TIMEOUT_S: Final = 60.0
@@ -59,7 +60,7 @@ _T = TypeVar("_T")
 class ClientBase:
     """Requests, and the methods that are the same for records of every kind."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: RequestSender) -> None:
         self._transport = transport
 
     @property
@@ -133,7 +134,14 @@ class ClientBase:
         return count
 
     def page(self, kind: type[_R], **query: Any) -> Page[_R]:
-        """Return one page of records; ``query`` holds filters, ``offset``, ``limit``, ``sort_by``, ``reverse_sort``."""
+        """Return one page of records.
+
+        Args:
+            kind: Class of the records.
+            query: Filters, ``offset``, ``limit``, ``sort_by``, ``reverse_sort``, and ``after_id``: the id of the record
+                after which the page begins, which takes the server no time for the records before. With it,
+                ``total_count`` is the number of records of the page, and one more if others follow.
+        """
         if kind is FailureHandlerRecord:
             return self._page(kind, f"/workflows/{query.pop('workflow_id')}/failure_handlers", query)
         return self._page(kind, f"/{RECORD_PATHS[kind]}", query)
@@ -141,14 +149,16 @@ class ClientBase:
     def iterate(self, kind: type[_R], *, limit: int | None = None, offset: int = 0, **query: Any) -> Iterator[_R]:
         """Yield records page by page, ``limit`` at most; the rest of ``query`` is that of `page`."""
         left = limit
+        is_by_id = not offset and not query.get("sort_by") and not query.get("reverse_sort")
+        after_id = 0 if is_by_id else None
         while left is None or left > 0:
             size = paging.PAGE_SIZE if left is None else min(left, paging.PAGE_SIZE)
-            page = self.page(kind, **query, limit=size, offset=offset)
+            page = self.page(kind, **query, limit=size, offset=offset or None, after_id=after_id)
             yield from page.items
-            offset += len(page.items)
             left = None if left is None else left - len(page.items)
             if not page.has_more or not page.items:
                 return
+            offset, after_id = 0, getattr(page.items[-1], "id", None)
 
     def find(self, kind: type[_R], *, limit: int | None = None, offset: int = 0, **query: Any) -> list[_R]:
         """Return all records at once, ``limit`` at most; `iterate` keeps one page in memory at a time."""
@@ -171,11 +181,22 @@ class ClientBase:
 
     # --- requests ---------------------------------------------------------------------------------
 
-    def _walk(self, kind: type[_T], path: str, shape: Any = Page) -> Iterator[_T]:
-        """Yield the items of a list without filters, page by page; ``shape`` is the class of its pages."""
+    def _walk(self, kind: type[_T], path: str, shape: Any = Page, **query: Any) -> Iterator[_T]:
+        """Yield the items of a list of what has an id, page by page; ``shape`` is the class of its pages."""
+        after_id = 0
+        while True:
+            asked = {**query, "after_id": after_id, "limit": paging.PAGE_SIZE}
+            page = self._call(shape[kind], "GET", path, query=asked)
+            yield from page.items
+            if not page.has_more or not page.items:
+                return
+            after_id = page.items[-1].id
+
+    def _walk_relations(self, kind: type[_T], path: str) -> Iterator[_T]:
+        """Yield the items of a list of what has no id, page by page."""
         offset = 0
         while True:
-            page = self._call(shape[kind], "GET", path, query={"offset": offset, "limit": paging.PAGE_SIZE})
+            page = self._page(kind, path, {"offset": offset, "limit": paging.PAGE_SIZE})
             yield from page.items
             offset += len(page.items)
             if not page.has_more or not page.items:
@@ -192,7 +213,8 @@ class ClientBase:
         *,
         query: dict[str, Any] | None = None,
         body: Any = None,
-        raw: bytes | None = None,
+        raw: "RequestBody | None" = None,
+        content_type: str = "application/json",
         timeout: float | None = None,
         repeatable: bool = False,
     ) -> _T:
@@ -204,13 +226,16 @@ class ClientBase:
             path: Path below the base URL, quoted.
             query: Values of the query; None values are left out.
             body: Body, to be encoded as JSON.
-            raw: Body that is JSON already.
+            raw: Body that is encoded already.
+            content_type: Media type of the body.
             timeout: Seconds to wait for any part of the response; None is the client's own.
             repeatable: The request is idempotent although its method is POST.
         """
         if body is not None:
             raw = msgspec.json.encode(body)
-        content = self._transport.request(method, path, query=query, body=raw, timeout=timeout, repeatable=repeatable)
+        content = self._transport.request(
+            method, path, query=query, body=raw, content_type=content_type, timeout=timeout, repeatable=repeatable
+        )
         try:
             return msgspec.json.decode(content, type=kind)
         except msgspec.DecodeError as error:

@@ -6,7 +6,6 @@ from itertools import islice
 import msgspec
 
 from torc_framework.client.calls.base import PLAN_TIMEOUT_S, ClientBase, force_query, given_fields
-from torc_framework.client.calls.paging import PAGE_SIZE, Page
 from torc_framework.models.records import JobRecord, ResultRecord, UserDataRecord
 from torc_framework.models.responses import ClaimedJobs, CreatedJobs, DeletedJobs
 from torc_framework.models.verdicts import VerdictOrder, VerdictReceipt, VerdictRecord
@@ -110,11 +109,4 @@ class JobCalls(ClientBase):
 
     def verdicts(self, workflow_id: int, *, job_id: int | None = None) -> Iterator[VerdictRecord]:
         """Yield the verdicts on the jobs of a workflow, or on one job, oldest first."""
-        offset, path = 0, f"/workflows/{workflow_id}/verdicts"
-        while True:
-            query = {"job_id": job_id, "offset": offset, "limit": PAGE_SIZE}
-            page = self._call(Page[VerdictRecord], "GET", path, query=query)
-            yield from page.items
-            offset += len(page.items)
-            if not page.has_more or not page.items:
-                return
+        return self._walk(VerdictRecord, f"/workflows/{workflow_id}/verdicts", job_id=job_id)

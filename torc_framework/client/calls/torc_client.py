@@ -1,14 +1,15 @@
 """`TorcClient`: the server's endpoints as methods that take and return the records of `torc_framework.models`."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from torc_framework.client.calls.access_groups import AccessCalls
-from torc_framework.client.calls.base import DEFAULT_TIMEOUT_S
+from torc_framework.client.calls.base import DEFAULT_TIMEOUT_S, ClientBase
 from torc_framework.client.calls.jobs import JobCalls
 from torc_framework.client.calls.paging import JsonObject
 from torc_framework.client.calls.recoveries import RecoveryCalls
 from torc_framework.client.calls.workflows import WorkflowCalls
+from torc_framework.client.http.request_sender import RequestSender
 from torc_framework.client.http.transport import Transport
 
 
@@ -56,6 +57,13 @@ class TorcClient(WorkflowCalls, JobCalls, RecoveryCalls, AccessCalls):
                 verify_tls=verify_tls,
             )
         )
+
+    @classmethod
+    def over(cls, sender: RequestSender) -> Self:
+        """Return a client whose requests another object carries than a `Transport` of its own."""
+        client = cls.__new__(cls)
+        ClientBase.__init__(client, sender)
+        return client
 
     def ping(self) -> dict[str, Any]:
         """Return the server's response to a ping."""

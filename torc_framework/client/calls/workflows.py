@@ -1,19 +1,22 @@
 """Client methods for one workflow as a whole: its runs, state, dependencies, actions and remote workers."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Literal
 
 import msgspec
 
 from torc_framework.client.calls.base import DEFAULT_TIMEOUT_S, PLAN_TIMEOUT_S, ClientBase, given_fields
 from torc_framework.client.calls.paging import PAGE_SIZE, JsonObject, Page
 from torc_framework.client.http.address import path_segment
-from torc_framework.errors import ApiError
+from torc_framework.errors import ApiError, TorcError
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.plan import Addition, Plan, SchedulerOrder
-from torc_framework.models.progress import JobEnding, JobGroups, WorkflowOverview, WorkflowProgress
+from torc_framework.models.plan_parts import PLAN_LINES, SLICE_JOBS, parts_of, plan_lines
+from torc_framework.models.progress import JobEnding, JobGroups, RunTotals, WorkflowOverview, WorkflowProgress
 from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRecord
 from torc_framework.models.responses import (
+    RECORD_COUNTS_HEADER,
     Added,
     ChangedJobs,
     CompletionState,
@@ -37,6 +40,8 @@ from torc_framework.models.responses import (
     ResumedJobs,
 )
 
+_COUNTS_HEADER: Final = RECORD_COUNTS_HEADER.lower().encode()
+
 
 class WorkflowCalls(ClientBase):
     """Methods for a workflow as a whole."""
@@ -44,15 +49,32 @@ class WorkflowCalls(ClientBase):
     # --- runs -------------------------------------------------------------------------------------
 
     def create_from_plan(self, plan: Plan, *, initialize: bool = False) -> PlanReceipt:
-        """Store a whole workflow in one transaction; with ``initialize``, begin its first run too."""
-        return self._call(
+        """Store a whole workflow in one transaction; with ``initialize``, begin its first run too.
+
+        A large plan is encoded slice by slice into a temporary file, which is deleted when the server has answered.
+
+        Raises:
+            TorcError: the folder for temporary files is full.
+        """
+        import tempfile
+
+        send = partial(
+            self._call,
             PlanReceipt,
             "POST",
             "/workflows/from_plan",
             query={"initialize": initialize},
-            raw=msgspec.json.encode(plan),
             timeout=PLAN_TIMEOUT_S,
         )
+        if len(plan.jobs) <= SLICE_JOBS:
+            return send(raw=msgspec.json.encode(plan))
+        with tempfile.TemporaryFile() as file:
+            try:
+                file.writelines(plan_lines(parts_of(plan)))
+                file.flush()
+            except OSError as error:
+                raise TorcError(f"no space for the plan in {tempfile.gettempdir()}: {error.strerror}") from error
+            return send(raw=file, content_type=PLAN_LINES)
 
     def add(self, workflow_id: int, addition: Addition) -> Added:
         """Add user data and jobs to a workflow, all of them or none; the jobs are uninitialized."""
@@ -122,6 +144,33 @@ class WorkflowCalls(ClientBase):
         query = {"include_results": include_results, "include_events": include_events}
         path = f"/workflows/{workflow_id}/export"
         return self._call(dict[str, Any], "GET", path, query=query, timeout=PLAN_TIMEOUT_S)
+
+    def save_export(
+        self,
+        workflow_id: int,
+        write: Callable[[bytes], object],
+        *,
+        include_results: bool = False,
+        include_events: bool = False,
+    ) -> dict[str, int]:
+        """Pass the document of `export_workflow` on as JSON while it arrives; return the lengths of its lists by name.
+
+        It takes the same memory for any number of jobs.
+
+        Args:
+            workflow_id: Id of the workflow.
+            write: Gets one part of the text after the other, such as the ``write`` of a binary file.
+            include_results: Results of all runs, too.
+            include_events: Events, too.
+
+        Raises:
+            OSError: ``write`` raises it.
+        """
+        query = {"include_results": include_results, "include_events": include_events}
+        path = f"/workflows/{workflow_id}/export"
+        response = self._transport.save(path, query=query, write=write, timeout=PLAN_TIMEOUT_S)
+        counts = (each.partition("=") for each in response.header(_COUNTS_HEADER).decode("latin-1").split(","))
+        return {name: int(count) for name, _, count in counts if count}
 
     def import_workflow(self, document: Mapping[str, Any]) -> ImportedWorkflow:
         """Create a workflow from such a document, with new ids, in one transaction; it belongs to the caller."""
@@ -214,6 +263,10 @@ class WorkflowCalls(ClientBase):
         query = {"first_job_id": first_job_id, "last_job_id": last_job_id}
         return self._call(list[JobEnding], "GET", f"/workflows/{workflow_id}/job_endings", query=query)
 
+    def run_totals(self, workflow_id: int) -> list[RunTotals]:
+        """Return sums over the present results of a workflow's jobs, run by run."""
+        return self._call(list[RunTotals], "GET", f"/workflows/{workflow_id}/run_totals")
+
     def overviews(
         self, filters: Mapping[str, Any] | None = None, *, limit: int | None = None, offset: int = 0
     ) -> tuple[list[WorkflowOverview], int]:
@@ -225,13 +278,17 @@ class WorkflowCalls(ClientBase):
             offset: Workflows to skip.
         """
         found: list[WorkflowOverview] = []
+        start: dict[str, Any] = {"offset": offset}
+        total: int | None = None
         while True:
             size = PAGE_SIZE if limit is None else min(limit - len(found), PAGE_SIZE)
-            query = {**(filters or {}), "limit": size, "offset": offset + len(found)}
+            query = {**(filters or {}), "limit": size, **start}
             page = self._call(Page[WorkflowOverview], "GET", "/workflow_overviews", query=query)
             found += page.items
+            total = page.total_count if total is None else total
             if not page.has_more or not page.items or len(found) == limit:
-                return found, page.total_count
+                return found, total
+            start = {"after_id": page.items[-1].workflow.id}
 
     def latest_event_timestamp(self, workflow_id: int) -> int | None:
         """Return the time of the newest event in milliseconds since the epoch; None without events."""
@@ -250,15 +307,15 @@ class WorkflowCalls(ClientBase):
 
     def job_dependencies(self, workflow_id: int) -> Iterator[JobDependency]:
         """Yield all dependencies as pairs of jobs."""
-        return self._walk(JobDependency, f"/workflows/{workflow_id}/job_dependencies")
+        return self._walk_relations(JobDependency, f"/workflows/{workflow_id}/job_dependencies")
 
     def job_file_relationships(self, workflow_id: int) -> Iterator[JobFileRelationship]:
         """Yield which jobs write and read which files."""
-        return self._walk(JobFileRelationship, f"/workflows/{workflow_id}/job_file_relationships")
+        return self._walk_relations(JobFileRelationship, f"/workflows/{workflow_id}/job_file_relationships")
 
     def job_user_data_relationships(self, workflow_id: int) -> Iterator[JobUserDataRelationship]:
         """Yield which jobs write and read which user data."""
-        return self._walk(JobUserDataRelationship, f"/workflows/{workflow_id}/job_user_data_relationships")
+        return self._walk_relations(JobUserDataRelationship, f"/workflows/{workflow_id}/job_user_data_relationships")
 
     def dependency_graph(self, workflow_id: int) -> DependencyGraph:
         """Return the dependencies between a workflow's jobs, by id, as the server stores them: pairs and groups."""

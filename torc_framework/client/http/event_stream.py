@@ -13,8 +13,8 @@ import msgspec
 from attrs import define, frozen
 
 from torc_framework.client.http.connection import Connection, HttpResponse
+from torc_framework.client.http.request_sender import RequestSender
 from torc_framework.client.http.retries import FIRST_PAUSE_S, Backoff, FailedRequest, RetryRule
-from torc_framework.client.http.transport import Transport
 from torc_framework.errors import ApiError, ServerUnreachableError
 
 SILENCE_S: Final = 60.0
@@ -72,7 +72,7 @@ class EventStream:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: RequestSender,
         workflow_id: int,
         *,
         last_event_id: int | None = None,

@@ -6,11 +6,12 @@ import os
 import select
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from torc_framework.client.http.address import Address, query_string
-from torc_framework.client.http.connection import Connection, HttpResponse
+from torc_framework.client.http.connection import Connection, HttpResponse, RequestBody
 from torc_framework.client.http.password_file import read_password
 from torc_framework.client.http.retries import REFUSALS, Backoff, FailedRequest, RetryRule, retry_after_seconds
 from torc_framework.errors import ApiError, ServerUnreachableError
@@ -62,7 +63,7 @@ class Transport:
             from torc_framework.client.http.tls import tls_context
 
             self._tls = tls_context(tls_ca, verify=verify_tls)
-        self._headers = "Accept: application/json\r\nUser-Agent: torc-framework\r\nContent-Type: application/json\r\n"
+        self._headers = "Accept: application/json\r\nUser-Agent: torc-framework\r\n"
         username = username if username is not None else self._address.username
         self.environment = {"TORC_API_URL": self._address.base}
         """Environment variables with which another process uses the same server as the same user.
@@ -95,7 +96,8 @@ class Transport:
         path: str,
         *,
         query: dict[str, Any] | None = None,
-        body: bytes | None = None,
+        body: RequestBody | None = None,
+        content_type: str = "application/json",
         timeout: float | None = None,
         repeatable: bool = False,
     ) -> bytes:
@@ -106,6 +108,7 @@ class Transport:
             path: Path below the base URL, quoted.
             query: Values of the query; None values are left out, booleans become ``true`` and ``false``.
             body: Body of the request.
+            content_type: Media type of the body.
             timeout: Seconds to wait for any part of the response; None is the transport's own.
             repeatable: The request is idempotent although its method is POST.
 
@@ -115,10 +118,11 @@ class Transport:
             ApiError: the status of the response is not 2xx.
         """
         target = self._address.path + path + query_string(query)
+        headers = f"{self._headers}Content-Type: {content_type}\r\n"
         is_idempotent = repeatable or method in _IDEMPOTENT
         backoff = Backoff(self._patience) if self._patience else None
         while True:
-            outcome = self._send(method, target, body, timeout or self._timeout, is_idempotent)
+            outcome = self._send(method, target, headers, body, timeout or self._timeout, is_idempotent=is_idempotent)
             if not isinstance(outcome, FailedRequest):
                 return outcome
             pause = backoff.pause_before_retry(outcome, is_idempotent=is_idempotent) if backoff else None
@@ -141,26 +145,47 @@ class Transport:
             ServerUnreachableError: there was no response, or none in time.
             ApiError: the status of the response is not 2xx.
         """
+        begun = self._begin(path, query, headers, timeout)
+        if isinstance(begun, FailedRequest):
+            raise begun.error from begun.cause
+        return begun
+
+    def save(
+        self, path: str, *, query: dict[str, Any] | None, write: Callable[[bytes], object], timeout: float
+    ) -> HttpResponse:
+        """Pass the body of a response of any size on as it arrives; return the response without its body.
+
+        The request is repeated, where that is safe, only until the first byte of the body.
+
+        Args:
+            path: Path below the base URL, quoted.
+            query: Values of the query.
+            write: Gets one part of the body after the other; the parts before an error are not the whole body.
+            timeout: Seconds to wait for any part of the response.
+
+        Raises:
+            ServerUnreachableError: there was no response, none in time, or an incomplete one.
+            ApiError: the status of the response is not 2xx.
+            OSError: ``write`` raises it.
+        """
+        backoff = Backoff(self._patience) if self._patience else None
+        while isinstance(begun := self._begin(path, query, "", timeout), FailedRequest):
+            pause = backoff.pause_before_retry(begun, is_idempotent=True) if backoff else None
+            if pause is None:
+                raise begun.error from begun.cause
+            time.sleep(pause)
+        connection, response = begun
         try:
-            connection = self._open(timeout)
-        except (OSError, UnicodeError) as error:
-            raise self._not_connected(error).error from error
-        try:
-            response = connection.begin(
-                "GET", self._address.path + path + query_string(query), self._headers + headers, None
-            )
-            while not response.is_complete and not 200 <= response.status < 300:
-                connection.read_more(response)
-        except OSError as error:
+            write(response.take_body())
+            while not response.is_complete:
+                try:
+                    connection.read_more(response)
+                except OSError as error:
+                    raise self._no_response("GET", error, is_idempotent=True) from error
+                write(response.take_body())
+        finally:
             connection.close()
-            raise self._no_response("GET", error, is_idempotent=True) from error
-        except BaseException:
-            connection.close()
-            raise
-        if not 200 <= response.status < 300:
-            connection.close()
-            raise _api_error(response)
-        return connection, response
+        return response
 
     def close(self) -> None:
         """Close all connections; the next request opens a new one. No other thread may be sending a request."""
@@ -169,8 +194,40 @@ class Transport:
 
     # --- one attempt ------------------------------------------------------------------------------
 
+    def _begin(
+        self, path: str, query: dict[str, Any] | None, headers: str, timeout: float
+    ) -> tuple[Connection, HttpResponse] | FailedRequest:
+        """Send a GET request once on a new connection; return both when the headers have arrived, or the failure."""
+        try:
+            connection = self._open(timeout)
+        except (OSError, UnicodeError) as error:
+            return self._not_connected(error)
+        try:
+            target = self._address.path + path + query_string(query)
+            response = connection.begin("GET", target, self._headers + headers, None)
+            while not response.is_complete and not 200 <= response.status < 300:
+                connection.read_more(response)
+        except OSError as error:
+            connection.close()
+            rule = RetryRule.NEVER if isinstance(error, TimeoutError) else RetryRule.IF_IDEMPOTENT
+            return FailedRequest(self._no_response("GET", error, is_idempotent=True), rule, error)
+        except BaseException:
+            connection.close()
+            raise
+        if not 200 <= response.status < 300:
+            connection.close()
+            return _refusal(response)
+        return connection, response
+
     def _send(
-        self, method: str, target: str, body: bytes | None, timeout: float, is_idempotent: bool
+        self,
+        method: str,
+        target: str,
+        headers: str,
+        body: RequestBody | None,
+        timeout: float,
+        *,
+        is_idempotent: bool,
     ) -> bytes | FailedRequest:
         """Send a request once; return the body of the response, or the failure.
 
@@ -182,7 +239,7 @@ class Transport:
             except (OSError, UnicodeError) as error:
                 return self._not_connected(error)
             try:
-                response = connection.request(method, target, self._headers, body)
+                response = connection.request(method, target, headers, body)
             except OSError as error:
                 late = isinstance(error, TimeoutError)
                 if is_last or fresh or late or not is_idempotent:

@@ -4,6 +4,7 @@ import json
 import random
 import time
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, Final, Protocol
 
 from attrs import evolve, fields, frozen
@@ -15,8 +16,10 @@ from torc_framework.models.exchange import ClaimedJob, EndedReport, RetryRequest
 from torc_framework.models.exits import CleanExit, ExitClass, ExitObservation, ExitVerdict, StopReason
 from torc_framework.models.failures import SEPARATE_BUDGET_CLASSES, Failure, FailureRule, RuleAction
 from torc_framework.models.statuses import JobStatus
+from torc_framework.models.stdio import SEPARATE
 from torc_framework.runner.attempts.held_jobs import AttemptFactory, HeldJob, all_outputs_written
 from torc_framework.runner.attempts.log_space import LogSpace
+from torc_framework.runner.process.settings import FailureNotice
 
 LOST_ATTEMPTS: Final = 3
 """Attempts in all that a job gets if their ends were not observed, or were not caused by the job."""
@@ -88,7 +91,8 @@ class EndingClassifier:
         log_disk_full = not seen.lost and seen.launch_error is None and self._log_space.is_full()
         self.cut_logs += log_disk_full
         is_stopped_clean = item.stop_reason is not None and seen.exit_code == 0
-        seen = evolve(
+        missed = tuple(dict.fromkeys((*seen.missing_outputs, *missing))) if seen.exit_code == 0 else ()
+        seen = _with_changes(
             seen,
             stop_reason=item.stop_reason or seen.stop_reason,
             stop_cause=item.stop_cause,
@@ -96,10 +100,13 @@ class EndingClassifier:
             clean_exit=_clean_exit(item),
             log_disk_full=log_disk_full,
             outputs_written=is_stopped_clean and are_written,
-            missing_outputs=tuple(dict.fromkeys((*seen.missing_outputs, *missing))) if seen.exit_code == 0 else (),
+            missing_outputs=missed,
             memory_limit_bytes=job.resources.memory_bytes if has_limits else None,
             runtime_limit_s=job.resources.runtime_s,
         )
+        stdio = self._attempts.stdio(job)
+        if stdio != SEPARATE:
+            seen = evolve(seen, stdio=stdio.mode, delete_stdio_on_success=stdio.delete_on_success)
         verdict = self._plugins.classify(seen)
         status = status_of(verdict, item.stop_reason)
         report = EndedReport(
@@ -121,9 +128,10 @@ class EndingClassifier:
         )
         return ClassifiedEnding(report, seen, self._decide(item, seen, verdict, report))
 
-    def stderr_path(self, item: HeldJob) -> str:
-        """Return the path of the standard error of an attempt."""
-        return self._attempts.log_path(item.key, ".e")
+    def notice(self, item: HeldJob, report: EndedReport) -> FailureNotice:
+        """Return the notice of a failed attempt."""
+        stdio = self._attempts.stdio(item.job)
+        return FailureNotice(item.job.name, report, stdio, self._attempts.log_paths(item.key, stdio)[1])
 
     def lost_report(self, job: ClaimedJob, executor: str) -> EndedReport:
         """Return the report on an attempt whose end no process saw."""
@@ -166,6 +174,7 @@ class EndingClassifier:
         """Return the first rule that covers a failure, and its action; None as action if no rule does."""
         if not item.job.failure_rules:
             return {}, None
+        stdout_path, stderr_path = self._attempts.log_paths(item.key, self._attempts.stdio(item.job))
         failure = Failure(
             workflow_id=self._workflow_id,
             job_id=item.job.id,
@@ -174,8 +183,8 @@ class EndingClassifier:
             return_code=return_code,
             observation=seen,
             verdict=verdict,
-            stdout_path=self._attempts.log_path(item.key, ".o"),
-            stderr_path=self.stderr_path(item),
+            stdout_path=stdout_path,
+            stderr_path=stderr_path,
         )
         rules = _read_rules(item.job.failure_rules)
         found = choose_rule(rules, return_code, lambda rule: self._plugins.match_failure(rule, failure))
@@ -203,10 +212,18 @@ def _read_rules(text: str) -> list[FailureRule]:
     return [rule for rule in rules if isinstance(rule, dict)] if isinstance(rules, list) else []
 
 
-_UNSEEN: Final = ExitObservation("")
+def _with_changes(seen: ExitObservation, **values: Any) -> ExitObservation:
+    """Return an observation with these values; the same one, without the cost of a copy, if it has all of them."""
+    changed = {name: value for name, value in values.items() if value != getattr(seen, name)}
+    return evolve(seen, **changed) if changed else seen
+
+
 _FIELDS: Final = tuple(attribute.name for attribute in fields(ExitObservation))
+_values: Final = attrgetter(*_FIELDS)
+_DEFAULTS: Final = _values(ExitObservation(""))
 
 
 def without_defaults(observation: ExitObservation) -> dict[str, Any]:
     """Return an observation as JSON values, without the fields at their default."""
-    return {name: value for name in _FIELDS if (value := getattr(observation, name)) != getattr(_UNSEEN, name)}
+    values = zip(_FIELDS, _values(observation), _DEFAULTS, strict=True)
+    return {name: value for name, value, default in values if value is not default and value != default}

@@ -19,6 +19,10 @@ def _are_sites(answer: object) -> bool:
     return 0 < len(answer) == len(set(answer))
 
 
+def _are_paths(answer: object) -> bool:
+    return isinstance(answer, list | tuple) and all(isinstance(path, str) for path in answer)
+
+
 _ANSWERS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "poll": (
         "a list of events",
@@ -27,6 +31,7 @@ _ANSWERS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "wait_fd": ("a file descriptor or None", lambda answer: answer is None or isinstance(answer, int)),
     "sites": ("a list of names, at least one and all different", _are_sites),
     "launch_site": ("a LaunchSite or None", lambda answer: answer is None or isinstance(answer, LaunchSite)),
+    "further_logs": ("a list of paths", _are_paths),
     "state": ("a dict of JSON values", _is_json),
     "adopt": ("an Adoption", lambda answer: isinstance(answer, Adoption)),
 }

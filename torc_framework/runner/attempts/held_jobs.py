@@ -1,5 +1,6 @@
 """The jobs that a runner holds, and the attempts that it makes of them."""
 
+import os
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from pathlib import Path
@@ -8,9 +9,10 @@ from typing import Any, Final
 from attrs import Factory, define
 
 from torc_framework.executors import Attempt, AttemptKey, RunnerContext
-from torc_framework.models.attempt_logs import STDIO_DIR
+from torc_framework.models.attempt_logs import STDIO_DIR, log_names
 from torc_framework.models.exchange import ClaimedJob
 from torc_framework.models.exits import StopReason
+from torc_framework.models.stdio import SEPARATE, Stdio
 
 
 class JobStage(Enum):
@@ -42,6 +44,7 @@ class HeldJob:
         stop_cause: What makes the runner end, if it stops the attempt for that.
         stop_forced: SIGKILL was sent.
         following: Jobs that become ready one after the other when this one completes.
+        follower: The job that its launcher has begun in its place, once that is known.
         is_refused: The server refused it to this runner. It is being stopped, and its end is not reported.
     """
 
@@ -57,6 +60,7 @@ class HeldJob:
     stop_cause: str | None = None
     stop_forced: bool = False
     following: list[ClaimedJob] = Factory(list)
+    follower: "HeldJob | None" = None
     is_refused: bool = False
 
 
@@ -66,10 +70,16 @@ class AttemptFactory:
     Args:
         context: The runner.
         default_shell: Returns the shell of jobs that name none themselves, by the name of their executor.
+        stdio: Where the output of jobs goes that do not say so themselves.
     """
 
-    def __init__(self, context: RunnerContext, default_shell: Callable[[str], str] = lambda _executor: "") -> None:
-        self._context, self._default_shell = context, default_shell
+    def __init__(
+        self,
+        context: RunnerContext,
+        default_shell: Callable[[str], str] = lambda _executor: "",
+        stdio: Stdio = SEPARATE,
+    ) -> None:
+        self._context, self._default_shell, self._stdio = context, default_shell, stdio
         self._stem = f"{context.output_dir}/{STDIO_DIR}/job_wf{context.workflow_id}_j"
         self._run = f"_r{context.run_id}_a"
         self._shared = {
@@ -87,6 +97,14 @@ class AttemptFactory:
     def log_path(self, key: AttemptKey, suffix: str) -> str:
         """Return the path of one of an attempt's log files."""
         return f"{self._stem}{key.job_id}{self._run}{key.attempt_id}{suffix}"
+
+    def stdio(self, job: ClaimedJob) -> Stdio:
+        """Return where the output of a job goes."""
+        return self._stdio.over(job.stdio, delete_on_success=job.delete_stdio_on_success)
+
+    def log_paths(self, key: AttemptKey, stdio: Stdio) -> tuple[str | None, str | None]:
+        """Return the paths for standard output and standard error of an attempt; None for one that is not kept."""
+        return log_names(self.log_path(key, ""), stdio)
 
     @property
     def shared_environment(self) -> Mapping[str, str]:
@@ -112,14 +130,15 @@ class AttemptFactory:
     def make(self, item: HeldJob) -> Attempt:
         """Return the attempt for a launcher."""
         job = item.job
+        stdout_path, stderr_path = self.log_paths(item.key, self.stdio(job))
         is_limited = self._context.enforces_limits and job.resources.runtime_s is not None  # has own requirements
         return Attempt(
             key=item.key,
             job_name=job.name,
             command=f"{job.invocation_script} {job.command}" if job.invocation_script else job.command,
             environment=self.environment(item),
-            stdout_path=self.log_path(item.key, ".o"),
-            stderr_path=self.log_path(item.key, ".e"),
+            stdout_path=stdout_path or os.devnull,
+            stderr_path=stderr_path or os.devnull,
             working_dir=self._context.working_dir,
             resources=job.resources,
             shell=self.shell(item),

@@ -15,6 +15,9 @@ from torc_framework.runner.attempts.workload import Workload
 
 FEW: Final = 4
 """If a running job has fewer known followers than this, the next exchange asks for more."""
+LONGEST: Final = 64
+"""Of very short jobs more are known in advance: half of what the server sends at most is left when more are asked for
+(`torc_framework.store.exchange.job_chains.LONGEST_CHAIN`)."""
 
 
 class JobChains:
@@ -35,23 +38,39 @@ class JobChains:
                 if (item := self._workload.items.get(head)) is not None:
                     item.following = chain[done:]
 
-    def after(self, item: HeldJob, report: EndedReport) -> ClaimedJob | None:
-        """Return the job to start now that this one has ended; None if there is none.
+    def after(self, item: HeldJob, report: EndedReport, *, may_start: bool) -> ClaimedJob | None:
+        """Return the job to start now that this one has ended, or that its launcher has begun; None without any.
 
         A follower requests the same resources as this job, so they are free for it. Jobs that wait already go first.
+
+        Args:
+            item: The job that has ended.
+            report: Its end.
+            may_start: The runner starts jobs at present.
         """
-        if not item.following or report.status != JobStatus.COMPLETED.label:
+        is_completed = report.status == JobStatus.COMPLETED.label
+        if item.follower is not None:
+            if is_completed:
+                return item.follower.job
+            self._workload.refuse(item.follower)  # a plugin has classified what it had declared not to classify
+        if not item.following or not is_completed or not may_start:
             return None
         follower = item.following[0]
         has_begun = follower.id in self._workload.items  # adopted from a dead runner
-        if has_begun or (not self._workload.count(JobStage.WAITING, JobStage.QUEUED) and self._has_time(follower)):
+        if has_begun or (not self._workload.count(JobStage.WAITING, JobStage.QUEUED) and self.has_time(follower)):
             return follower
         return None
 
-    def _has_time(self, job: ClaimedJob) -> bool:
+    def has_time(self, job: ClaimedJob) -> bool:
+        """Return whether a job may be started in the walltime that is left."""
         left, asked = self._left_s(), job.resources.runtime_s
         return left is None or (asked is not None and asked <= left)
 
-    def is_running_out(self) -> bool:
-        """Return whether a running job has fewer than `FEW` known followers."""
-        return any(len(item.following) < FEW for item in self._workload.at(JobStage.RUNNING))
+    def is_running_out(self, ahead: int) -> bool:
+        """Return whether a running job has too few known followers.
+
+        Args:
+            ahead: Number of jobs that the runner could hold beyond those that run, which grows with their rate.
+        """
+        few = max(FEW, min(ahead, LONGEST) // 2)
+        return any(len(item.following) < few for item in self._workload.at(JobStage.RUNNING))

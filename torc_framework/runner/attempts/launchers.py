@@ -166,6 +166,11 @@ class Launchers:
         if (launcher := self.by_name.get(name)) is not None:
             launcher.ends_stored(keys)
 
+    def further_logs(self, name: str, key: AttemptKey) -> Sequence[str]:
+        """Return the logs of an attempt besides those for its two streams, from the launcher of that name."""
+        launcher = self.by_name.get(name)
+        return () if launcher is None else launcher.further_logs(key)
+
     def states(self) -> dict[str, dict[str, Any]]:
         """Return what a later runner needs to take over, by executor name."""
         return {name: launcher.state() for name, launcher in self.by_name.items()}

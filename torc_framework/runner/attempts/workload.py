@@ -87,11 +87,19 @@ class Workload:
     def add(self, job: ClaimedJob, executor: str, stage: JobStage = JobStage.WAITING) -> HeldJob:
         """Hold a job."""
         item = HeldJob(job, executor, AttemptKey(job.id, job.attempt_id), stage, self._pool.lane(job.resources))
-        self.items[job.id] = item
-        self._staged[stage][item.key] = item
-        if stage is JobStage.RUNNING:
-            self._occupy(item)
+        self._hold(item)
         return item
+
+    def add_begun(self, item: HeldJob) -> None:
+        """Hold a job that its launcher has begun in the place of another."""
+        item.stage = JobStage.RUNNING
+        self._hold(item)
+
+    def _hold(self, item: HeldJob) -> None:
+        self.items[item.key.job_id] = item
+        self._staged[item.stage][item.key] = item
+        if item.stage is JobStage.RUNNING:
+            self._occupy(item)
 
     def move(self, item: HeldJob, stage: JobStage) -> None:
         """Move an item to another stage."""
@@ -169,6 +177,11 @@ class Workload:
         """Stop these items through their launchers."""
         for executor, keys in _keys_by_executor(items).items():
             self._launchers.get(executor).stop(keys, force=force)
+
+    def refuse(self, item: HeldJob) -> None:
+        """Stop a running item whose end is not to be reported."""
+        item.is_refused = True
+        self.stop([item], True)
 
     def withdraw(self, items: Iterable[HeldJob]) -> None:
         """Withdraw queued items from their launchers."""

@@ -29,9 +29,9 @@ from torc_framework.models.responses import DATABASE_GONE
 from torc_framework.runner.connection.retries import LAST_PATIENCE_S
 from torc_framework.system.processes import start_thread_with_retry
 
-LINGER_S: Final = 0.02
+LINGER_S: Final = 0.05
 """How long reports are collected while there is enough to do."""
-BATCH: Final = 100
+BATCH: Final = 256
 """This many reports are sent without waiting for more."""
 MAX_BATCH: Final = 5000
 """Most reports in one call."""

@@ -6,6 +6,7 @@ from torc_framework.executors import AttemptKey
 from torc_framework.models.exchange import EndedReport
 from torc_framework.runner.attempts.held_jobs import HeldJob
 from torc_framework.runner.attempts.launchers import Launchers
+from torc_framework.runner.attempts.log_deletion import LogDeletion
 from torc_framework.runner.connection.report_spool import ReportSpool
 from torc_framework.runner.connection.takeover import Takeover
 from torc_framework.runner.process.runner_log import RunnerLog
@@ -16,10 +17,19 @@ class UnstoredEnds:
 
     A launcher whose attempts survive the runner keeps their ends itself, until `Launcher.ends_stored`; the spool file
     keeps those of the others.
+
+    Args:
+        spool: The spool file.
+        launchers: Told of the ends that the server has stored.
+        takeover: Told likewise.
+        logs: Deletes the logs of attempts whose ends the server has stored.
+        log: The runner's log.
     """
 
-    def __init__(self, spool: ReportSpool, launchers: Launchers, takeover: Takeover, log: RunnerLog) -> None:
-        self._spool, self._launchers, self._takeover, self._log = spool, launchers, takeover, log
+    def __init__(
+        self, spool: ReportSpool, launchers: Launchers, takeover: Takeover, logs: LogDeletion, log: RunnerLog
+    ) -> None:
+        self._spool, self._launchers, self._takeover, self._logs, self._log = spool, launchers, takeover, logs, log
         self._executors: dict[AttemptKey, str] = {}
 
     def add(self, item: HeldJob, report: EndedReport) -> None:
@@ -27,6 +37,15 @@ class UnstoredEnds:
         self._executors[item.key] = item.executor
         if not self._launchers.survives(item.executor):
             self._spool.keep(report, self._log)
+
+    def stored(self, reports: Iterable[EndedReport]) -> None:
+        """Drop what is kept of these ends, which the server has stored, and the logs whose jobs say so."""
+        reports = list(reports)
+        for report in filter(self._logs.wants, reports):
+            key = AttemptKey(report.job_id, report.attempt_id)
+            executor = self._executors.get(key)
+            self._logs.delete(report, () if executor is None else self._launchers.further_logs(executor, key))
+        self.drop(reports)
 
     def drop(self, reports: Iterable[EndedReport]) -> None:
         """Drop what is kept of these ends: the server has stored them, or does not want them."""

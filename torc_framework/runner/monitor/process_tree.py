@@ -28,8 +28,8 @@ class ProcessTree:
 
     def __init__(self, roots: Iterable[int]) -> None:
         self._roots = list(roots)
-        self._known: dict[int, int] = {}
-        """Start of each process that the last measurement found, by pid."""
+        self._followed: dict[int, procfs.FollowedProcess] | None = None
+        """The processes that the last measurement found, by pid; None before the first one."""
         self._peak_files: list[Path] | None = None
 
     def measure(self, gpu_bytes: Mapping[int, int] | None = None) -> TreeUsage | None:
@@ -38,23 +38,27 @@ class ProcessTree:
         Args:
             gpu_bytes: GPU memory by pid; None if that is not known.
         """
-        if not self._known:
-            self._known = {pid: found.started for pid in self._roots if (found := procfs.read_process(pid))}
+        if self._followed is None:
+            self._followed = {pid: procfs.FollowedProcess(pid) for pid in self._roots}
         live: dict[int, procfs.Process] = {}
+        visited: dict[int, procfs.FollowedProcess] = {}
         ticks = 0
-        visited: dict[int, int] = {}
-        todo: list[tuple[int, int | None]] = list(self._known.items())
+        todo = list(self._followed.values())
         while todo:
-            pid, started = todo.pop()
-            process = None if pid in visited else procfs.read_process(pid)
-            if process is None or started not in (None, process.started):
-                continue  # visited already, gone, or another process with the same pid
-            visited[pid] = process.started
-            ticks += process.cpu_ticks
-            if not process.is_over:
-                live[pid] = process
-                todo += [(child, None) for child in procfs.children(pid, process.threads)]
-        self._known = visited
+            parents = []
+            for followed in todo:
+                process = followed.read()
+                if process is None or followed.pid in visited:
+                    continue  # it is gone, or has changed its parent meanwhile
+                visited[followed.pid] = followed
+                ticks += process.cpu_ticks
+                if not process.is_over:
+                    live[followed.pid] = process
+                    parents.append(followed)
+            todo = [
+                procfs.FollowedProcess(pid) for parent in parents for pid in parent.children() if pid not in visited
+            ]
+        self._followed = visited
         if not live:
             return None
         gpu = None if gpu_bytes is None else sum(gpu_bytes.get(pid, 0) for pid in live)
@@ -68,6 +72,8 @@ class ProcessTree:
         """
         if self._peak_files is None:
             self._peak_files = self._own_peak_files()
+        if not self._peak_files:
+            return None
         peaks = [peak for path in self._peak_files if (peak := procfs.read_number(path)) is not None]
         return max(peaks, default=None)
 
@@ -82,8 +88,8 @@ class ProcessTree:
 def _memory(live: Mapping[int, procfs.Process]) -> int:
     """Return the memory of processes; shared pages count once where that changes the sum by a tenth or more."""
     sizes = [process.rss_bytes for process in live.values()]
-    total, largest = sum(sizes), max(sizes)
-    if total < SHARING_MATTERS_BYTES or total - largest < total / 10:
+    total = sum(sizes)
+    if total < SHARING_MATTERS_BYTES or total - max(sizes) < total / 10:
         return total  # nothing is counted twice, or less than a tenth
     return sum(
         process.rss_bytes if (shared := procfs.proportional_bytes(pid)) is None else shared

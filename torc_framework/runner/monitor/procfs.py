@@ -5,12 +5,16 @@ many other processes the machine has; looking for them in the table of all proce
 """
 
 import os
+import resource
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _CHUNK: Final = 4096
+KEPT_DESCRIPTORS: Final = 0.5
+"""Descriptors of processes stay open while their numbers are below this part of the limit of open files."""
 
 
 class Process(NamedTuple):
@@ -53,7 +57,12 @@ def _read(path: str) -> bytes:
 
 def read_process(pid: int) -> Process | None:
     """Return a process, None if there is none of that pid."""
-    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split(maxsplit=22)
+    return _parse_stat(_read(f"/proc/{pid}/stat"))
+
+
+def _parse_stat(content: bytes) -> Process | None:
+    """Return the process of a file ``/proc/PID/stat``; None if that is not whole."""
+    fields = content.rpartition(b")")[2].split(maxsplit=22)
     if len(fields) < 22:
         return None
     return Process(
@@ -75,6 +84,73 @@ def children(pid: int, threads: int = 1) -> list[int]:
     except OSError:
         return []
     return [int(word) for task in tasks for word in _read(f"/proc/{pid}/task/{task}/children").split()]
+
+
+class FollowedProcess:
+    """One process that is read again and again, through descriptors of its files that stay open.
+
+    A descriptor belongs to one process: when that has ended nothing can be read any more, also if another process has
+    got its pid. Where too many files are open, the files are opened at each reading, and the start of the process tells
+    it from another one.
+    """
+
+    __slots__ = ("_children", "_children_file", "_content", "_pids", "_process", "_stat_file", "pid")
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._stat_file = _open_kept(f"/proc/{pid}/stat")
+        self._children_file = _open_kept(f"/proc/{pid}/task/{pid}/children")
+        self._process: Process | None = None
+        self._content = self._children = b""
+        self._pids: Sequence[int] = ()
+
+    def __del__(self) -> None:
+        for file in (self._stat_file, self._children_file):
+            if file >= 0:
+                os.close(file)
+
+    def read(self) -> Process | None:
+        """Return its present state; None if it is gone. What has not changed is not parsed again."""
+        try:
+            kept = self._stat_file
+            content = os.pread(kept, _CHUNK, 0) if kept >= 0 else _read(f"/proc/{self.pid}/stat")
+        except OSError:
+            return None
+        if content == self._content:
+            return self._process
+        process, before = _parse_stat(content), self._process
+        if process is None or (before is not None and before.started != process.started):
+            return None
+        self._content, self._process = content, process
+        return process
+
+    def children(self) -> Sequence[int]:
+        """Return the pids of its children; `read` was called before."""
+        threads = self._process.threads if self._process is not None else 1
+        if threads != 1:
+            return children(self.pid, threads)
+        try:
+            kept = self._children_file
+            content = os.pread(kept, _CHUNK, 0) if kept >= 0 else b""
+        except OSError:
+            return ()
+        if kept < 0 or len(content) == _CHUNK:
+            content = _read(f"/proc/{self.pid}/task/{self.pid}/children")
+        if content != self._children:
+            self._children, self._pids = content, [int(word) for word in content.split()]
+        return self._pids
+
+
+def _open_kept(path: str) -> int:
+    """Return a descriptor of a file that may stay open; -1 if it is gone, or too many files are open."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+    if file < resource.getrlimit(resource.RLIMIT_NOFILE)[0] * KEPT_DESCRIPTORS:
+        return file
+    os.close(file)
+    return -1
 
 
 def proportional_bytes(pid: int) -> int | None:

@@ -108,7 +108,9 @@ class SampledAttempt:
 
 
 def _larger(one: int | None, other: int | None) -> int | None:
-    return max((value for value in (one, other) if value is not None), default=None)
+    if one is None or other is None:
+        return one if other is None else other
+    return max(one, other)
 
 
 class Sampler:
@@ -164,7 +166,7 @@ class Sampler:
         while (due := self._wait()) is not None:
             samples = self._sample(due, gpus.bytes_by_pid())
             if self._open_series is not None and samples:
-                self._keep(samples, {watch.key.job_id: watch.job_name for watch in due})
+                self._keep(samples, {watch.key.job_id: watch.job_name for watch in due if watch.samples == 1})
         if self._series is not None:
             self._series.close()
 
@@ -199,31 +201,28 @@ class Sampler:
 
     def _sample(self, due: list[SampledAttempt], gpu_bytes: dict[int, int] | None) -> list[ResourceSample]:
         at = time.time()
-        samples = []
-        for watch in due:
-            moment = watch.tree.measure(gpu_bytes)
-            now = time.monotonic()
-            if moment is None:
-                continue  # it has ended; its launcher reports that
-            cgroup_peak = watch.tree.cgroup_peak_bytes()
-            with self._changed:
-                percent = watch.record(moment, cgroup_peak, now)
-                is_excess = watch.exceeds(moment)
-            if is_excess:
+        measured = [
+            (watch, moment, watch.tree.cgroup_peak_bytes(), time.monotonic())
+            for watch in due
+            if (moment := watch.tree.measure(gpu_bytes)) is not None  # else it has ended; its launcher reports that
+        ]
+        with self._changed:
+            percents = [watch.record(moment, peak, now) for watch, moment, peak, now in measured]
+        for watch, moment, _, _ in measured:
+            if watch.exceeds(moment):
                 self._on_excess(watch.key)
-            key = watch.key
-            samples.append(
-                ResourceSample(
-                    key.job_id,
-                    at,
-                    round(percent, 2),
-                    moment.memory_bytes,
-                    moment.processes,
-                    key.attempt_id,
-                    moment.gpu_memory_bytes,
-                )
+        return [
+            ResourceSample(
+                watch.key.job_id,
+                at,
+                round(percent, 2),
+                moment.memory_bytes,
+                moment.processes,
+                watch.key.attempt_id,
+                moment.gpu_memory_bytes,
             )
-        return samples
+            for (watch, moment, _, _), percent in zip(measured, percents, strict=True)
+        ]
 
     def _keep(self, samples: list[ResourceSample], names: dict[int, str]) -> None:
         """Write samples; if the file cannot be written, no more are written and the runner goes on."""

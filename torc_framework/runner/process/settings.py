@@ -8,6 +8,7 @@ from attrs import Factory, define, field, frozen
 
 from torc_framework.executors import DEFAULT_EXECUTOR
 from torc_framework.models.exchange import EndedReport
+from torc_framework.models.stdio import Stdio
 
 DEFAULT_TERM_LEAD_S = 30.0
 """Seconds between SIGTERM and SIGKILL (``sigterm_lead_seconds`` of NREL's Torc)."""
@@ -107,12 +108,14 @@ class FailureNotice:
     Attributes:
         report: Its end, as it is reported to the server. With a ``retry`` the server makes another attempt, up to
             the number that the request names.
-        stderr_path: Its standard error.
+        stdio: Where its output went.
+        stderr_path: Its standard error; None if it is not kept.
     """
 
     job_name: str
     report: EndedReport
-    stderr_path: str
+    stdio: Stdio
+    stderr_path: str | None
 
 
 FailureListener = Callable[[FailureNotice], None]

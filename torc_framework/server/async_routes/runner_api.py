@@ -7,7 +7,7 @@ runs in the event loop if the write lock is free, which spares the change of thr
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, cast
 
 import msgspec
 from attrs import evolve
@@ -17,28 +17,30 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
-from torc_framework.models.plan import Plan
+from torc_framework.server.async_routes.plan_bodies import (
+    create_from_document,
+    create_from_lines,
+    decode_body,
+    holds_plan_lines,
+)
 from torc_framework.server.async_routes.waiting_calls import WaitingCall, WaitingCalls
+from torc_framework.server.dispatch.change_queue import ChangeQueue
 from torc_framework.server.dispatch.large_bodies import LargeBodyPool
 from torc_framework.server.http.access_log import add_log_fields
-from torc_framework.server.http.body_limits import refuse_nul
 from torc_framework.server.http.endpoint_calls import caller_of, workflow_id_of
-from torc_framework.server.http.responses import RequestError, json_response
+from torc_framework.server.http.responses import json_response
+from torc_framework.server.http.spooled_bodies import spooled_body
 from torc_framework.server.settings import API_PREFIX
 from torc_framework.store.access.callers import Caller
-from torc_framework.store.access.checks import check_own_name, check_workflow
+from torc_framework.store.access.checks import check_workflow
 from torc_framework.store.database.base import Database
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.exchange.exchange import exchange, has_something_for_runner
-from torc_framework.store.runs import lifecycle
-from torc_framework.store.workflows.plans import create_plan
 
 MAX_WAIT_S: Final = 300.0
 """Longest wait of an exchange, seconds, because proxies and clients give up on silent connections."""
 
-_T = TypeVar("_T")
 _EXCHANGE: Final = msgspec.json.Decoder(ExchangeRequest)
-_PLAN: Final = msgspec.json.Decoder(Plan)
 
 
 class _ExchangeHead(msgspec.Struct):
@@ -51,24 +53,14 @@ class _ExchangeHead(msgspec.Struct):
 _HEAD: Final = msgspec.json.Decoder(_ExchangeHead)
 
 
-def decode_body(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
-    """Return a decoded body.
-
-    Raises:
-        RequestError: the body is not JSON (400), or does not fit the class (422).
-    """
-    try:
-        return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        wrong_shape = isinstance(error, msgspec.ValidationError)
-        raise RequestError(f"body: {error}", 422 if wrong_shape else 400) from error
-
-
 class RunnerApi:
     """The routes of the exchange and of the creation from a plan."""
 
-    def __init__(self, database: Database, waiting_calls: WaitingCalls, large_bodies: LargeBodyPool) -> None:
+    def __init__(
+        self, database: Database, changes: ChangeQueue, waiting_calls: WaitingCalls, large_bodies: LargeBodyPool
+    ) -> None:
         self._database = database
+        self._changes = changes
         self._waiting_calls = waiting_calls
         self._large_bodies = large_bodies
 
@@ -126,23 +118,29 @@ class RunnerApi:
             return has_something_for_runner(tx, workflow_id, exchange_request.compute_node_id, exchange_request.run_id)
 
     async def _exchange(self, caller: Caller, workflow_id: int, exchange_request: ExchangeRequest) -> ExchangeReply:
-        if self._database.is_local:
-            with self._database.write_if_free() as tx:
-                if tx is not None:
-                    return _permitted_exchange(tx, caller, workflow_id, exchange_request)
-        return await run_in_threadpool(_exchange_under_lock, self._database, caller, workflow_id, exchange_request)
+        change = partial(_permitted_exchange, caller=caller, workflow_id=workflow_id, exchange_request=exchange_request)
+        return cast("ExchangeReply", await self._changes.carry_out(change, workflow_id, is_short=True))
 
     async def from_plan(self, request: Request) -> Response:
         """Store a whole plan in one transaction; with ``initialize=true`` begin its first run."""
-        body = await request.body()
-        if self._large_bodies.takes(body):
-            return await self._large_bodies.carry_out("from_plan", request, body)
-        return await run_in_threadpool(_from_plan, self._database, request, body)
+        if not holds_plan_lines(request):
+            body = await request.body()
+            if self._large_bodies.takes(body):
+                return await self._large_bodies.carry_out("from_plan", request, body)
+            return await run_in_threadpool(create_from_document, self._database, request, body)
+        with await spooled_body(request) as spooled:
+            if self._large_bodies.takes(spooled):
+                return await self._large_bodies.carry_out("from_plan_lines", request, spooled)
+            return await run_in_threadpool(create_from_lines, self._database, request, spooled)
 
 
-def runner_api_operations(database: Database) -> dict[str, Callable[[Request, bytes], Response]]:
+def runner_api_operations(database: Database) -> dict[str, Callable[[Request, Any], Response]]:
     """Return the operations for large bodies; an exchange with a large body does not wait for jobs."""
-    return {"exchange": partial(_large_exchange, database), "from_plan": partial(_from_plan, database)}
+    return {
+        "exchange": partial(_large_exchange, database),
+        "from_plan": partial(create_from_document, database),
+        "from_plan_lines": partial(create_from_lines, database),
+    }
 
 
 def _large_exchange(database: Database, request: Request, body: bytes) -> Response:
@@ -155,34 +153,14 @@ def _large_exchange(database: Database, request: Request, body: bytes) -> Respon
 def _exchange_under_lock(
     database: Database, caller: Caller, workflow_id: int, exchange_request: ExchangeRequest
 ) -> ExchangeReply:
-    with database.write() as tx:
+    with database.write(workflow_id) as tx:
         return _permitted_exchange(tx, caller, workflow_id, exchange_request)
-
-
-def _from_plan(database: Database, request: Request, body: bytes) -> Response:
-    flag = request.query_params.get("initialize", "false").lower()
-    if flag not in ("true", "false"):
-        raise RequestError(f"query 'initialize': {flag!r} is neither true nor false")
-    refuse_nul(body)
-    plan = decode_body(_PLAN, body)
-    check_own_name(caller_of(request), plan.workflow.user)
-    with database.write_bulk() as tx:
-        stored = create_plan(tx, plan, initialized=flag == "true")
-        run_id = _first_run(tx, stored.id) if flag == "true" else 0
-    add_log_fields(request, workflow_id=stored.id, job_count=stored.counts["job_count"])
-    return json_response({"id": stored.id, "run_id": run_id, **stored.counts})
 
 
 def _permitted_exchange(tx: Tx, caller: Caller, workflow_id: int, exchange_request: ExchangeRequest) -> ExchangeReply:
     if caller.is_restricted:
         check_workflow(tx, caller, workflow_id)
     return exchange(tx, workflow_id, exchange_request)
-
-
-def _first_run(tx: Tx, workflow_id: int) -> int:
-    lifecycle.begin_planned_run(tx, workflow_id)
-    lifecycle.announce_run(tx, workflow_id, run_id=1)
-    return 1
 
 
 def _log_exchange(request: Request, exchange_request: ExchangeRequest, reply: ExchangeReply) -> None:

@@ -13,7 +13,9 @@ from attrs import Factory, field, frozen
 from torc_framework.server.auth.permissions import Permission
 from torc_framework.server.http.endpoint_calls import MAX_LIMIT, EndpointCall, Parameter
 from torc_framework.server.http.responses import SlicedObject
+from torc_framework.store.database.base import Database
 from torc_framework.store.database.sql import Tx
+from torc_framework.store.records.kind import PageRequest
 
 EndpointFunction = Callable[[Tx, EndpointCall], Any]
 """Carries out a call inside a transaction; returns the content of the response."""
@@ -34,6 +36,7 @@ class Endpoint:
         response: Class of the response's content, for the OpenAPI document; it is not enforced.
         tags: Groups in the OpenAPI document.
         permission: Who may call the endpoint.
+        afterwards: Called with the database after the commit, before the response is sent. The endpoint has no body.
         summary: Effect of the endpoint in one line, for the OpenAPI document.
     """
 
@@ -47,7 +50,20 @@ class Endpoint:
     response: Any = None
     tags: Sequence[str] = field(default=("workflows",))
     permission: Permission = field(kw_only=True)
+    afterwards: Callable[[Database], None] | None = field(default=None, kw_only=True)
     summary: str = field(default="", kw_only=True)
+
+
+def page_request(call: EndpointCall) -> PageRequest:
+    """Return the part of a list that a call asks for."""
+    query = call.query
+    return PageRequest(
+        query["offset"],
+        min(query["limit"], MAX_LIMIT),
+        query.get("sort_by"),
+        bool(query.get("reverse_sort")),
+        query.get("after_id"),
+    )
 
 
 def page(items: list[Any], offset: int, total: int) -> SlicedObject:

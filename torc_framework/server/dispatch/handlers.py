@@ -5,84 +5,145 @@ transaction, and encodes the response. Unknown fields and parameters are ignored
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Final
+from contextlib import AbstractContextManager
+from typing import Any, Final, cast
 
 from attrs import fields_dict, has
-from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
+from torc_framework.server.auth.permissions import RecordOfWorkflow
+from torc_framework.server.dispatch.change_queue import ChangeQueue
 from torc_framework.server.dispatch.endpoint import Endpoint, endpoint_name
 from torc_framework.server.dispatch.large_bodies import LargeBodyPool
+from torc_framework.server.dispatch.parameters import parse_path, parse_query
 from torc_framework.server.http.access_log import add_log_fields
-from torc_framework.server.http.endpoint_calls import EndpointCall, caller_of, is_integer_parameter, parse_integer
+from torc_framework.server.http.endpoint_calls import EndpointCall, caller_of
 from torc_framework.server.http.request_bodies import parse_body, parse_json
-from torc_framework.server.http.responses import RequestError, SlicedObject, json_response, sliced_response
+from torc_framework.server.http.responses import SlicedObject, json_response, sliced_response
 from torc_framework.server.settings import API_PREFIX
 from torc_framework.store.database.base import Database
+from torc_framework.store.database.sql import Tx
 
 _OWNERS: Final = {"/workflows/{id}/": "workflow_id", "/access_groups/{id}/": "group_id"}
 """Field of the body that is filled from the path's ``id``, by the begin of the path."""
 
 
-def mount(app: FastAPI, database: Database, endpoints: Iterable[Endpoint], large_bodies: LargeBodyPool) -> None:
-    """Add endpoints to the application.
+PARSED_IN_LOOP_BYTES: Final = 16 * 1024
+"""Largest body that is parsed in the event loop, which takes less than a millisecond."""
+
+
+def endpoint_routes(
+    database: Database, endpoints: Iterable[Endpoint], large_bodies: LargeBodyPool, changes: ChangeQueue
+) -> list[Route]:
+    """Return the routes of endpoints.
 
     Args:
-        app: The application.
         database: The database that their functions use.
         endpoints: The declarations.
         large_bodies: The workers that carry out requests with large bodies.
+        changes: The queue of the changes.
     """
+    routes = []
     for endpoint in endpoints:
-        app.add_api_route(
-            API_PREFIX + endpoint.path,
-            _handler(endpoint, database, large_bodies),
-            methods=[endpoint.method],
-            response_model=None,
-            include_in_schema=False,
+        handler = (
+            _change_handler(endpoint, database, changes) if endpoint.changes else _read_handler(endpoint, database)
         )
+        handle = _with_body(endpoint, handler, large_bodies)
+        routes.append(Route(API_PREFIX + endpoint.path, handle, methods=[endpoint.method]))
+    return routes
 
 
-def _handler(
-    endpoint: Endpoint, database: Database, large_bodies: LargeBodyPool
+_Handler = Callable[[Request, bytes], Awaitable[Response]]
+
+
+def _with_body(
+    endpoint: Endpoint, handler: _Handler, large_bodies: LargeBodyPool
 ) -> Callable[[Request], Awaitable[Response]]:
-    do, name = endpoint_operation(endpoint, database), endpoint_name(endpoint)
+    """Return a handler that reads the body and passes a large one to a worker."""
+    name = endpoint_name(endpoint)
 
     async def handle(request: Request) -> Response:
         body = b"" if endpoint.body is None else await request.body()
         if large_bodies.takes(body):
             return await large_bodies.carry_out(name, request, body)
+        return await handler(request, body)
+
+    return handle
+
+
+def _read_handler(endpoint: Endpoint, database: Database) -> _Handler:
+    do = endpoint_operation(endpoint, database)
+
+    async def handle(request: Request, body: bytes) -> Response:
         return await run_in_threadpool(do, request, body)
+
+    return handle
+
+
+def _change_handler(endpoint: Endpoint, database: Database, changes: ChangeQueue) -> _Handler:
+    async def handle(request: Request, body: bytes) -> Response:
+        if len(body) <= PARSED_IN_LOOP_BYTES:
+            first = _parse_call(endpoint, request, body)
+        else:
+            first = await run_in_threadpool(_parse_call, endpoint, request, body)
+        parsed = [first]
+
+        def change(tx: Tx) -> Response:
+            call, ignored = parsed.pop() if parsed else _parse_call(endpoint, request, body)
+            return _response(endpoint, tx, request, call, ignored)
+
+        response = cast("Response", await changes.carry_out(change, endpoint.permission.concerns(first[0])))
+        if endpoint.afterwards is not None:
+            await run_in_threadpool(endpoint.afterwards, database)
+        return response
 
     return handle
 
 
 def endpoint_operation(endpoint: Endpoint, database: Database) -> Callable[[Request, bytes], Response]:
     """Return the function that carries out a request to an endpoint, given the request's body."""
-    begin = database.write if endpoint.changes else database.read
 
     def do(request: Request, sent: bytes) -> Response:
-        ids, words = _parse_path(request)
-        query, ignored = _parse_query(endpoint, request)
-        body = None
-        if endpoint.body is not None:
-            values = _with_owner_id(parse_json(sent), endpoint, ids)
-            body, unknown = parse_body(endpoint.body, values, complete=not endpoint.partial)
-            ignored += unknown
-        call = EndpointCall(ids, query, body, words, caller_of(request))
-        with begin() as tx:
-            if call.caller.is_restricted:
-                endpoint.permission.check(tx, call)
-            content = endpoint.function(tx, call)
-            if isinstance(content, SlicedObject):
-                return sliced_response(content, _ignored_header(ignored))
-        if endpoint.changes:
-            _log_ids(request, endpoint, content)
-        return json_response(content, headers=_ignored_header(ignored))
+        call, ignored = _parse_call(endpoint, request, sent)
+        with _write(endpoint, database, call) if endpoint.changes else database.read() as tx:
+            return _response(endpoint, tx, request, call, ignored)
 
     return do
+
+
+def _write(endpoint: Endpoint, database: Database, call: EndpointCall) -> AbstractContextManager[Tx]:
+    """Begin the change that a request asks for."""
+    concerned = endpoint.permission.concerns(call)
+    if isinstance(concerned, RecordOfWorkflow):
+        concerned = database.workflow_of(concerned.kind.table, concerned.id)
+    return database.write(concerned)
+
+
+def _parse_call(endpoint: Endpoint, request: Request, sent: bytes) -> tuple[EndpointCall, list[str]]:
+    """Return the parsed request, and the names of unknown parameters and fields."""
+    ids, words = parse_path(request.path_params)
+    query, ignored = parse_query(endpoint, request.query_params)
+    body = None
+    if endpoint.body is not None:
+        values = _with_owner_id(parse_json(sent), endpoint, ids)
+        body, unknown = parse_body(endpoint.body, values, complete=not endpoint.partial)
+        ignored += unknown
+    return EndpointCall(ids, query, body, words, caller_of(request)), ignored
+
+
+def _response(endpoint: Endpoint, tx: Tx, request: Request, call: EndpointCall, ignored: list[str]) -> Response:
+    """Return the response to a parsed request, which the endpoint's function carries out in a transaction."""
+    if call.caller.is_restricted:
+        endpoint.permission.check(tx, call)
+    content = endpoint.function(tx, call)
+    if isinstance(content, SlicedObject):
+        return sliced_response(content, _ignored_header(ignored))
+    if endpoint.changes:
+        _log_ids(request, endpoint, content)
+    return json_response(content, headers=_ignored_header(ignored))
 
 
 _IDS: Final = ("id", "workflow_id", "job_id")
@@ -97,40 +158,12 @@ def _log_ids(request: Request, endpoint: Endpoint, content: Any) -> None:
     add_log_fields(request, **facts)
 
 
-def _parse_path(request: Request) -> tuple[dict[str, int], dict[str, str]]:
-    """Return the integer parameters and the text parameters of a path."""
-    ids: dict[str, int] = {}
-    words: dict[str, str] = {}
-    for name, text in request.path_params.items():
-        if is_integer_parameter(name):
-            ids[name] = parse_integer(f"path: {name}", text)
-        else:
-            words[name] = text
-    return ids, words
-
-
 def _with_owner_id(sent: Any, endpoint: Endpoint, ids: Mapping[str, int]) -> Any:
     """Return the body with the id of the workflow or group in the path, if the body's class has a field for it."""
     owner = next((name for path, name in _OWNERS.items() if endpoint.path.startswith(path)), None)
     kind = endpoint.body
     names = fields_dict(kind) if kind is not None and has(kind) else {}
     return {**sent, owner: ids["id"]} if owner in names and isinstance(sent, dict) else sent
-
-
-def _parse_query(endpoint: Endpoint, request: Request) -> tuple[dict[str, Any], list[str]]:
-    """Return the values of all parameters, and the names of unknown ones."""
-    given = request.query_params
-    query: dict[str, Any] = {}
-    for name, parameter in endpoint.query.items():
-        texts = given.getlist(name)
-        if texts:
-            values = [parameter.parse(name, text) for text in texts]
-            query[name] = values if parameter.repeated else values[-1]
-        elif parameter.required:
-            raise RequestError(f"query {name!r} is missing")
-        else:
-            query[name] = parameter.default
-    return query, [name for name in given if name not in endpoint.query]
 
 
 def _ignored_header(ignored: list[str]) -> dict[str, str] | None:

@@ -1,8 +1,8 @@
 """The pool of worker processes for requests with large bodies, so that the server answers other requests meanwhile.
 
 Parsing ten megabytes of JSON takes a second in which no other thread of the process runs. The server passes such a body
-to a worker unread, waits in a thread, and passes the response back. The worker changes the database under the server's
-own write lock.
+to a worker unread, or as an open file if it is spooled, waits in a thread, and passes the response back. The worker
+changes the database under the server's own write lock.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import send_handle
 from typing import Final
 
 from starlette.requests import Request
@@ -26,6 +27,7 @@ from torc_framework.server.dispatch.large_body_messages import (
 )
 from torc_framework.server.http.access_log import add_log_fields
 from torc_framework.server.http.responses import RequestError
+from torc_framework.server.http.spooled_bodies import SpooledBody
 from torc_framework.store.database.base import Database
 
 INLINE_BYTES: Final = 256 * 1024
@@ -59,8 +61,8 @@ class LargeBodyWorker:
         self._channel = Connection(own_end.detach())
         self._channel.send(source)
 
-    def carry_out(self, order: LargeBodyOrder, body: bytes, database: Database) -> LargeBodyResult:
-        """Return the result of one request.
+    def carry_out(self, order: LargeBodyOrder, body: bytes | SpooledBody, database: Database) -> LargeBodyResult:
+        """Return the result of one request; the worker reads a spooled body from its start.
 
         Raises:
             RequestError: the request took too much memory or time, or the process ended for another reason (413).
@@ -68,7 +70,11 @@ class LargeBodyWorker:
         with contextlib.ExitStack() as write_lock:
             try:
                 self._channel.send(order)
-                self._channel.send_bytes(body)
+                if isinstance(body, SpooledBody):
+                    body.file.seek(0)
+                    send_handle(self._channel, body.file.fileno(), self._process.pid)
+                else:
+                    self._channel.send_bytes(body)
                 while True:
                     message = self._message(TIME_LIMIT_S)
                     if message != WRITE_LOCK_WANTED:
@@ -110,11 +116,11 @@ class LargeBodyPool:
         self._busy: set[LargeBodyWorker] = set()
         self._in_progress = 0
 
-    def takes(self, body: bytes) -> bool:
+    def takes(self, body: bytes | SpooledBody) -> bool:
         """Return whether a request with this body is for a worker."""
         return self._is_shared and len(body) > INLINE_BYTES
 
-    async def carry_out(self, operation: str, request: Request, body: bytes) -> Response:
+    async def carry_out(self, operation: str, request: Request, body: bytes | SpooledBody) -> Response:
         """Return the response to a request, made by a worker process.
 
         Raises:
@@ -125,7 +131,9 @@ class LargeBodyPool:
             raise RequestError(f"{MAX_IN_PROGRESS} large requests are in progress; try again later", 503)
         scope = {name: request.scope[name] for name in _SCOPE_KEYS if name in request.scope}
         scope |= {"headers": [], "torc.caller": request.scope.get("torc.caller")}
-        order = LargeBodyOrder(operation, {name: value for name, value in scope.items() if value is not None})
+        spooled_bytes = len(body) if isinstance(body, SpooledBody) else None
+        given = {name: value for name, value in scope.items() if value is not None}
+        order = LargeBodyOrder(operation, given, spooled_bytes)
         self._in_progress += 1
         try:
             run = asyncio.get_running_loop().run_in_executor
@@ -137,7 +145,7 @@ class LargeBodyPool:
         add_log_fields(request, **result.facts)
         return Response(result.content, result.status, result.headers)
 
-    def _carry_out_in_worker(self, order: LargeBodyOrder, body: bytes) -> LargeBodyResult:
+    def _carry_out_in_worker(self, order: LargeBodyOrder, body: bytes | SpooledBody) -> LargeBodyResult:
         """Carry out an order in an idle or new worker; called in a thread."""
         try:
             worker = self._idle.pop()

@@ -14,10 +14,17 @@ WRITE_LOCK_RELEASED: Final = "turn is over"
 
 @frozen
 class LargeBodyOrder:
-    """A request for a worker: the name of the operation, and the parts of the ASGI scope that operations use."""
+    """A request for a worker.
+
+    Attributes:
+        operation: Name of the operation.
+        scope: The parts of the ASGI scope that operations use.
+        spooled_bytes: Size of a body that is passed as an open file; None if the body itself follows.
+    """
 
     operation: str
     scope: dict[str, Any]
+    spooled_bytes: int | None = None
 
 
 @define

@@ -10,6 +10,7 @@ from attrs import fields
 from torc_framework import __version__
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.plan import Plan
+from torc_framework.models.plan_parts import PLAN_LINES, PlanHead, PlanSlice
 from torc_framework.models.records import Record, describe_field
 from torc_framework.models.responses import ErrorBody, Health, Ping, PlanReceipt
 from torc_framework.models.statuses import JobStatus
@@ -103,12 +104,21 @@ _NOT_JSON: Final = {
     "/metrics": {"content": {"text/plain": _TEXT, "application/openmetrics-text": _TEXT}},
 }
 """Content of the responses that are text, by path."""
+_PLAN_LINES_SCHEMA: Final = {
+    "type": "string",
+    "description": "A plan in parts, one line of JSON each: a PlanHead, then each PlanSlice with dependencies, then "
+    "each PlanSlice with jobs.",
+}
+_OTHER_BODIES: Final = {"/workflows/from_plan": {PLAN_LINES: {"schema": _PLAN_LINES_SCHEMA}}}
+"""Content of request bodies besides the JSON document, by path."""
+_FURTHER_SCHEMAS: Final = (ErrorBody, PlanHead, PlanSlice)
+"""Classes that are no body or response of an endpoint by themselves."""
 
 
 def openapi_document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """Return the document for these endpoints and the routes that are mounted without a declaration."""
     everything = [*_UNDECLARED, *endpoints]
-    kinds = [ErrorBody, *(kind for e in everything for kind in (e.body, e.response) if kind is not None)]
+    kinds = [*_FURTHER_SCHEMAS, *(kind for e in everything for kind in (e.body, e.response) if kind is not None)]
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
     schema_of = dict(zip(map(str, kinds), schemas, strict=True))
     for record in get_args(Record):
@@ -161,7 +171,8 @@ def _operation(endpoint: Endpoint, schema_of: dict[str, Any]) -> dict[str, Any]:
         },
     }
     if endpoint.body is not None:
-        operation["requestBody"] = {"required": True, **_content(schema_of[str(endpoint.body)])}
+        content = _content(schema_of[str(endpoint.body)])["content"] | _OTHER_BODIES.get(endpoint.path, {})
+        operation["requestBody"] = {"required": True, "content": content}
     return operation
 
 

@@ -60,6 +60,8 @@ PAGE_PARAMETERS: Final = {
     "limit": Parameter(int, MAX_LIMIT, least=0),
 }
 """Query parameters of all lists that are returned in pages."""
+ID_PAGE_PARAMETERS: Final = {**PAGE_PARAMETERS, "after_id": Parameter(int, least=0)}
+"""Query parameters of lists of what has an id: a page may also begin after the item of an id."""
 
 
 @frozen

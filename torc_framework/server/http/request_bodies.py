@@ -1,25 +1,22 @@
 """Request bodies: parsing from JSON and validation against the class that an endpoint declares.
 
-Records are validated by pydantic models made from their declarations: strictly (a number is not accepted for a text,
-nor a boolean for an integer) and completely (one error lists all fields that do not fit).
+A record whose values are plain and of the declared types is accepted at once; `record_models` decides on any other.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import islice
-from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Any, Final, Union, cast, get_args, get_origin
 
 import msgspec
 from attrs import NOTHING, fields, has
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from torc_framework.models.records import FieldAccess, Record, describe_field
 from torc_framework.server.http.body_limits import refuse_nul
 from torc_framework.server.http.responses import RequestError
 
-_INTEGER: Final = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
-"""An integer that a column of the database can hold."""
 MAX_FINDINGS: Final = 20
 """Most findings in an error message, and most names of unknown fields in a warning."""
 
@@ -74,14 +71,14 @@ def parse_body(kind: type[Any], sent: Any, *, complete: bool) -> tuple[Any, list
 def _parse_record(record: type[Any], sent: Any, *, complete: bool) -> tuple[dict[str, Any], list[str]]:
     if not isinstance(sent, Mapping):
         raise RequestError("body: expected a JSON object")
-    kind = _model(cast("Hashable", record))
-    known = kind.model_fields
-    try:
-        model = kind.model_validate({name: sent[name] for name in known if name in sent})
-    except ValidationError as error:
-        findings = [f"{'.'.join(map(str, found['loc']))}: {found['msg']}" for found in error.errors()]
-        raise RequestError(f"body: {joined_findings(findings)}") from error
-    values = {name: getattr(model, name) for name in model.model_fields_set}
+    known = _exact_types(cast("Hashable", record))
+    values = {name: sent[name] for name in known if name in sent}
+    if not all(_is_plain(value, known[name]) for name, value in values.items()):
+        from torc_framework.server.http.record_models import validated_record
+
+        values, findings = validated_record(record, values)
+        if findings:
+            raise RequestError(f"body: {joined_findings(findings)}")
     missing = [name for name in _required(cast("Hashable", record)) if values.get(name) is None]
     if complete and missing:
         raise RequestError(f"body: missing {', '.join(missing)}")
@@ -101,32 +98,24 @@ def joined_findings(findings: Sequence[str]) -> str:
 
 
 @cache
-def _model(record: Any) -> type[BaseModel]:
-    """Return the model of a record's body: strict types, every field optional."""
-    optional: dict[str, Any] = {
-        attribute.name: (_bounded(attribute.type) | None, None)
-        for attribute in fields(record)
-        if attribute.type is not None
-    }
-    config = ConfigDict(strict=True, allow_inf_nan=False, protected_namespaces=())
-    return cast("type[BaseModel]", create_model(f"{record.__name__}Body", __config__=config, **optional))
+def _exact_types(record: Any) -> dict[str, type[Any] | None]:
+    """Return the type that a value of each field has, None for fields that only pydantic checks."""
+    return {attribute.name: _exact_type(attribute.type) for attribute in fields(record) if attribute.type is not None}
 
 
-def _bounded(kind: Any) -> Any:
-    """Return a type whose integers have the database's bounds and whose lists report only their first wrong item."""
-    if kind is int:
-        return _INTEGER
-    if get_origin(kind) is Literal:
-        return kind
-    arguments = get_args(kind)
-    if get_origin(kind) is list:
-        return Annotated[list[_bounded(arguments[0])], Field(fail_fast=True)]  # type: ignore[misc]  # a type made at run time
-    if arguments:
-        bounded = _bounded(arguments[0])
-        for argument in arguments[1:]:
-            bounded = bounded | _bounded(argument)
-        return bounded
-    return kind
+def _exact_type(kind: Any) -> type[Any] | None:
+    """Return the plain type of a required or an optional field."""
+    if get_origin(kind) in (Union, UnionType):
+        kinds = [each for each in get_args(kind) if each is not NoneType]
+        kind = kinds[0] if len(kinds) == 1 else None
+    return kind if kind in (str, int, float, bool) else None
+
+
+def _is_plain(value: Any, kind: type[Any] | None) -> bool:
+    """Return whether a value is null or exactly of this type; integers need to fit a column of the database."""
+    if value is None:
+        return True
+    return kind is not None and type(value) is kind and (kind is not int or -(2**63) <= value < 2**63)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 import logging
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import IO, Any, Final
 
 import msgspec
@@ -72,9 +72,11 @@ class SlicedObject:
 
     Attributes:
         fields: Its fields; a list may be given as an iterator of its slices.
+        counts_header: Name of a response header for the lengths of its lists; None for no such header.
     """
 
     fields: Mapping[str, Any]
+    counts_header: str | None = None
 
 
 class _SpooledResponse(StreamingResponse):
@@ -100,11 +102,15 @@ def sliced_response(content: SlicedObject, headers: Mapping[str, str] | None = N
         RequestError: the folder for temporary files is full (status 507).
     """
     file = tempfile.SpooledTemporaryFile(MAX_IN_MEMORY_BYTES)  # noqa: SIM115 - _SpooledResponse closes the file of a large response
+    counts: dict[str, int] = {}
     try:
-        for piece in _pieces(content.fields):
+        for piece in _pieces(content.fields, counts):
             file.write(piece)
         size = file.tell()
         file.seek(0)
+        if content.counts_header is not None:
+            listed = ",".join(f"{name}={count}" for name, count in counts.items())
+            headers = {**(headers or {}), content.counts_header: listed}
         if size > MAX_IN_MEMORY_BYTES:
             return _SpooledResponse(file, size, headers or {})
         whole = file.read()
@@ -122,30 +128,31 @@ def sliced_response(content: SlicedObject, headers: Mapping[str, str] | None = N
     return Response(whole, headers=headers, media_type="application/json")
 
 
-def _pieces(fields: Mapping[str, Any]) -> Iterator[bytes | memoryview]:
-    """Yield the JSON text of an object."""
+def _pieces(fields: Mapping[str, Any], counts: dict[str, int]) -> Iterator[bytes | memoryview]:
+    """Yield the JSON text of an object; add the length of each list to ``counts`` when its text is complete."""
     before = b"{"
     for name, value in fields.items():
         yield before + _encode(name) + b":"
         before = b","
         if isinstance(value, list):
             slices = (value[start : start + _ITEMS_AT_ONCE] for start in range(0, len(value), _ITEMS_AT_ONCE))
-            yield from _list(slices)
+            counts[name] = yield from _list(slices)
         elif isinstance(value, Iterator):
-            yield from _list(value)
+            counts[name] = yield from _list(value)
         else:
             yield _encode(value)
     yield b"}"
 
 
-def _list(slices: Iterator[list[Any]]) -> Iterator[bytes | memoryview]:
-    """Yield the JSON text of a list that is given as slices, none of them empty."""
-    before = b"["
+def _list(slices: Iterator[list[Any]]) -> Generator[bytes | memoryview, None, int]:
+    """Yield the JSON text of a list that is given as slices, none of them empty; return its length."""
+    count = 0
     for part in slices:
-        yield before
+        yield b"," if count else b"["
         yield memoryview(_encode(part))[1:-1]
-        before = b","
-    yield b"]" if before == b"," else b"[]"
+        count += len(part)
+    yield b"]" if count else b"[]"
+    return count
 
 
 def error_response(status: int, message: str, **more: Any) -> Response:

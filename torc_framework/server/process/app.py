@@ -3,22 +3,24 @@
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from torc_framework import __version__
 from torc_framework.models.api_version import version_text
+from torc_framework.server.async_routes.api_document import api_document_routes
 from torc_framework.server.async_routes.event_stream import EventStreamRoutes
 from torc_framework.server.async_routes.health import HealthRoutes
 from torc_framework.server.async_routes.metrics import MetricsRoutes
 from torc_framework.server.async_routes.runner_api import RunnerApi
 from torc_framework.server.async_routes.waiting_calls import WaitingCalls
 from torc_framework.server.auth.middleware import add_authentication
-from torc_framework.server.dispatch.handlers import mount
+from torc_framework.server.dispatch.change_queue import ChangeQueue
+from torc_framework.server.dispatch.handlers import endpoint_routes
 from torc_framework.server.dispatch.large_bodies import LargeBodyPool
 from torc_framework.server.http.access_log import log_events
 from torc_framework.server.http.body_limits import BodyLimitMiddleware
@@ -27,10 +29,12 @@ from torc_framework.server.http.responses import (
     STATUS_OF,
     RequestError,
     error_response,
+    json_response,
     request_error_response,
     store_error_response,
 )
 from torc_framework.server.http.span_middleware import SpanMiddleware
+from torc_framework.server.process.deletion_thread import DeletionThread
 from torc_framework.server.routes.table import all_endpoints
 from torc_framework.server.settings import API_PREFIX, ServerSettings
 from torc_framework.store.database.base import Database
@@ -40,7 +44,7 @@ from torc_framework.system.processes import NO_THREAD_MESSAGE, SHORTAGE_ADVICE
 _log = logging.getLogger("torc.server")
 
 
-def create_app(settings: ServerSettings, database: Database | None = None) -> FastAPI:
+def create_app(settings: ServerSettings, database: Database | None = None) -> Starlette:
     """Return the application for one database.
 
     Args:
@@ -52,37 +56,37 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
     database = database or open_database(settings.database)
     log_events(database)
     waiting_calls = WaitingCalls(database)
+    deletions = DeletionThread(database)
+    changes = ChangeQueue(database)
 
     @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        deletions.start()
         yield
+        deletions.close()
         waiting_calls.close()
         large_bodies.close()
+        changes.close()
         database.close()
 
-    app = FastAPI(
-        title="torc",
-        version=__version__,
-        openapi_url=f"{API_PREFIX}/openapi.json",
-        docs_url=f"{API_PREFIX}/docs",
-        swagger_ui_oauth2_redirect_url=None,
-        redoc_url=None,
-        lifespan=lifespan,
-        # Without these, FastAPI looks for instrumentation at each request.
-        telemetry={"tracing": False, "metrics": False, "logs": False},
-    )
-    app.state.waiting_calls = waiting_calls
     streams = EventStreamRoutes(database, waiting_calls, settings.limits)
     request_metrics = RequestMetrics()
     metrics = MetricsRoutes(database, waiting_calls, request_metrics, is_open=settings.open_metrics)
     large_bodies = LargeBodyPool(database, is_shared=settings.token is None)
-    plain = (RunnerApi(database, waiting_calls, large_bodies), streams, metrics, HealthRoutes(database))
-    app.router.routes[:0] = [route for part in plain for route in part.routes()]
-    app.add_api_route(f"{API_PREFIX}/ping", _ping, include_in_schema=False)
-    app.add_api_route(f"{API_PREFIX}/version", _version, include_in_schema=False)
-    mount(app, database, all_endpoints(), large_bodies)
+    # Starlette searches its routes in order: those of runners come first.
+    plain = (RunnerApi(database, changes, waiting_calls, large_bodies), streams, metrics, HealthRoutes(database))
+    app = Starlette(
+        routes=[
+            *(route for part in plain for route in part.routes()),
+            Route(f"{API_PREFIX}/ping", _ping),
+            Route(f"{API_PREFIX}/version", _version),
+            *api_document_routes(),
+            *endpoint_routes(database, all_endpoints(), large_bodies, changes),
+        ],
+        lifespan=lifespan,
+    )
+    app.state.waiting_calls = waiting_calls
     request_metrics.add_routes(app.routes)
-    app.openapi = _openapi  # type: ignore[method-assign]  # FastAPI documents this way
     for kind in STATUS_OF:
         app.add_exception_handler(kind, store_error_response)
     app.add_exception_handler(RequestError, request_error_response)
@@ -96,18 +100,12 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> Fa
     return app
 
 
-async def _ping() -> dict[str, str]:
-    return {"status": "ok"}
+async def _ping(_request: Request) -> Response:
+    return json_response({"status": "ok"})
 
 
-async def _version() -> str:
-    return version_text(__version__)
-
-
-def _openapi() -> dict[str, Any]:
-    from torc_framework.server.dispatch.openapi import openapi_document
-
-    return openapi_document(all_endpoints())
+async def _version(_request: Request) -> Response:
+    return json_response(version_text(__version__))
 
 
 def _http_error(_request: Request, error: Exception) -> Response:

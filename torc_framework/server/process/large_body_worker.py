@@ -5,13 +5,16 @@ body, so that a body of many small values leads to an error response and not to 
 the socket is closed.
 """
 
+import contextlib
 import gc
 import logging
+import os
 import resource
 import socket
 import sys
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import recv_handle
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -37,6 +40,7 @@ from torc_framework.server.http.responses import (
     request_error_response,
     store_error_response,
 )
+from torc_framework.server.http.spooled_bodies import SpooledBody
 from torc_framework.server.logs import configure_logging
 from torc_framework.server.routes.table import all_endpoints
 from torc_framework.store.database.base import CommittedChanges, Database
@@ -47,7 +51,8 @@ FREE_BYTES: Final = 128 * 1024 * 1024
 BYTES_PER_BODY_BYTE: Final = 8
 """Further memory that a request may take, as a multiple of its body's size; the server holds two copies besides."""
 
-Operation = Callable[[Request, bytes], Response]
+Operation = Callable[[Request, Any], Response]
+"""An operation; it takes the bytes of the body, or a `SpooledBody` if its requests are spooled."""
 _log = logging.getLogger("torc.server")
 
 
@@ -80,7 +85,7 @@ def _data_bytes() -> int:
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData:")), 0)
 
 
-def carry_out(operation: Operation, scope: dict[str, Any], body: bytes) -> LargeBodyResult:
+def carry_out(operation: Operation, scope: dict[str, Any], body: bytes | SpooledBody) -> LargeBodyResult:
     """Return the response to one request; every exception becomes an error response."""
     request = Request(scope)
     try:
@@ -108,11 +113,12 @@ def run_worker(channel: Connection, database: Database, operations: Mapping[str,
     while True:
         try:
             order: LargeBodyOrder = channel.recv()
-            body = channel.recv_bytes()
+            body = _received_body(channel, order)
         except EOFError:
             return
         limit_memory(len(body))
-        result = carry_out(operations[order.operation], order.scope, body)
+        with body if isinstance(body, SpooledBody) else contextlib.nullcontext():
+            result = carry_out(operations[order.operation], order.scope, body)
         result.committed = CommittedChanges(
             set(committed.workflows_to_wake),
             set(committed.workflows_with_events),
@@ -130,6 +136,12 @@ def run_worker(channel: Connection, database: Database, operations: Mapping[str,
             part.clear()
         del result
         gc.collect()
+
+
+def _received_body(channel: Connection, order: LargeBodyOrder) -> bytes | SpooledBody:
+    if order.spooled_bytes is None:
+        return channel.recv_bytes()
+    return SpooledBody(os.fdopen(recv_handle(channel), "rb"), order.spooled_bytes)
 
 
 def _operations(database: Database) -> dict[str, Operation]:

@@ -14,8 +14,8 @@ from torc_framework.server.auth.permissions import (
     WORKFLOW_IN_PATH,
     Permission,
 )
-from torc_framework.server.dispatch.endpoint import Endpoint, EndpointFunction
-from torc_framework.server.http.endpoint_calls import MAX_LIMIT, PAGE_PARAMETERS, EndpointCall
+from torc_framework.server.dispatch.endpoint import Endpoint, EndpointFunction, page_request
+from torc_framework.server.http.endpoint_calls import ID_PAGE_PARAMETERS, EndpointCall
 from torc_framework.server.http.responses import SlicedObject
 from torc_framework.store.access import groups
 from torc_framework.store.database.sql import Tx
@@ -31,7 +31,7 @@ def _paged(find: Callable[[Tx, EndpointCall, PageRequest], Found]) -> EndpointFu
     """
 
     def listed(tx: Tx, call: EndpointCall) -> SlicedObject:
-        wanted = PageRequest(call.query["offset"], min(call.query["limit"], MAX_LIMIT))
+        wanted = page_request(call)
         items, total = find(tx, call, wanted)
         return SlicedObject(
             {
@@ -90,7 +90,7 @@ def _listing(
     response: Any,
     permission: Permission,
 ) -> Endpoint:
-    return _endpoint("GET", path, _paged(find), summary, response, permission=permission, query=PAGE_PARAMETERS)
+    return _endpoint("GET", path, _paged(find), summary, response, permission=permission, query=ID_PAGE_PARAMETERS)
 
 
 ACCESS_GROUP_ENDPOINTS: Final = (

@@ -3,7 +3,7 @@
 from typing import Final
 
 from torc_framework.models.export_document import WorkflowDocument
-from torc_framework.models.responses import ImportedWorkflow
+from torc_framework.models.responses import RECORD_COUNTS_HEADER, ImportedWorkflow
 from torc_framework.server.auth.permissions import IMPORTED_BY_CALLER, WORKFLOW_IN_PATH
 from torc_framework.server.dispatch.endpoint import Endpoint
 from torc_framework.server.http.endpoint_calls import EndpointCall, Parameter
@@ -14,7 +14,7 @@ from torc_framework.store.workflows.import_document import import_workflow
 
 
 def _export(tx: Tx, call: EndpointCall) -> SlicedObject:
-    return SlicedObject(export_workflow(tx, call.id, **call.query))
+    return SlicedObject(export_workflow(tx, call.id, **call.query), RECORD_COUNTS_HEADER)
 
 
 def _import(tx: Tx, call: EndpointCall) -> ImportedWorkflow:

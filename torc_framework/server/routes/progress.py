@@ -2,20 +2,20 @@
 
 from typing import Any, Final
 
-from torc_framework.models.progress import JobEnding, JobGroups, WorkflowOverview, WorkflowProgress
+from torc_framework.models.progress import JobEnding, JobGroups, RunTotals, WorkflowOverview, WorkflowProgress
 from torc_framework.models.responses import Page as PageOf
 from torc_framework.server.auth.permissions import FILTERED_BY_ACCESS, WORKFLOW_IN_PATH
-from torc_framework.server.dispatch.endpoint import Endpoint, page
-from torc_framework.server.http.endpoint_calls import MAX_LIMIT, EndpointCall, Parameter
+from torc_framework.server.dispatch.endpoint import Endpoint, page, page_request
+from torc_framework.server.http.endpoint_calls import EndpointCall, Parameter
 from torc_framework.server.routes.records import list_parameters
 from torc_framework.store.access.checks import visibility_conditions
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records.crud import find_in_workflow, get
-from torc_framework.store.records.kind import PageRequest
 from torc_framework.store.runs.job_endings import job_endings
 from torc_framework.store.runs.job_groups import job_groups
 from torc_framework.store.runs.progress import workflow_overviews, workflow_progress
+from torc_framework.store.runs.run_totals import run_totals
 from torc_framework.store.runs.workflow_status import workflow_status
 
 LARGEST_ID: Final = 2**63 - 1
@@ -24,7 +24,7 @@ LARGEST_ID: Final = 2**63 - 1
 
 def _overviews(tx: Tx, call: EndpointCall) -> Any:
     query = call.query
-    wanted = PageRequest(query["offset"], min(query["limit"], MAX_LIMIT), query["sort_by"], query["reverse_sort"])
+    wanted = page_request(call)
     seen = visibility_conditions(call.caller, WORKFLOWS)
     found, total = find_in_workflow(tx, WORKFLOWS, None, query, wanted, more=seen)
     return page(workflow_overviews(tx, found), wanted.offset, total)
@@ -38,6 +38,11 @@ def _groups(tx: Tx, call: EndpointCall) -> Any:
 def _endings(tx: Tx, call: EndpointCall) -> Any:
     workflow_status(tx, call.id)  # raises NotFoundError
     return job_endings(tx, call.id, call.query["first_job_id"], call.query["last_job_id"])
+
+
+def _run_totals(tx: Tx, call: EndpointCall) -> Any:
+    workflow_status(tx, call.id)  # raises NotFoundError
+    return run_totals(tx, call.id)
 
 
 PROGRESS_ENDPOINTS: Final = (
@@ -74,6 +79,14 @@ PROGRESS_ENDPOINTS: Final = (
         response=list[JobEnding],
         permission=WORKFLOW_IN_PATH,
         summary="List how the jobs ended whose ids are in a range.",
+    ),
+    Endpoint(
+        "GET",
+        "/workflows/{id}/run_totals",
+        _run_totals,
+        response=list[RunTotals],
+        permission=WORKFLOW_IN_PATH,
+        summary="Get sums over the present results of the jobs, run by run.",
     ),
 )
 """All endpoints of the progress of workflows."""

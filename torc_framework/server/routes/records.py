@@ -1,5 +1,6 @@
 """Endpoints of records, made from the records' declarations: list, create, get, update, delete, delete all."""
 
+import logging
 from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
@@ -19,13 +20,14 @@ from torc_framework.server.auth.permissions import (
     Permission,
     record_permission,
 )
-from torc_framework.server.dispatch.endpoint import Endpoint, EndpointFunction, page
-from torc_framework.server.http.endpoint_calls import FORCE, MAX_LIMIT, PAGE_PARAMETERS, EndpointCall, Parameter
+from torc_framework.server.dispatch.endpoint import Endpoint, EndpointFunction, page, page_request
+from torc_framework.server.http.endpoint_calls import FORCE, ID_PAGE_PARAMETERS, EndpointCall, Parameter
 from torc_framework.server.http.request_bodies import MAX_FINDINGS, CompositeBody, parse_body
 from torc_framework.server.http.responses import RequestError
 from torc_framework.store.access.checks import visibility_conditions
+from torc_framework.store.database.base import Database
 from torc_framework.store.database.sql import Tx
-from torc_framework.store.job_state.jobs_to_stop import check_workflow_deletable
+from torc_framework.store.errors import DatabaseError
 from torc_framework.store.record_kinds.files import FILES, USER_DATA, link_user_data
 from torc_framework.store.record_kinds.jobs import JOBS, check_batch, create_jobs, delete_job, delete_jobs
 from torc_framework.store.record_kinds.kinds import IN_WORKFLOWS
@@ -33,11 +35,13 @@ from torc_framework.store.record_kinds.requirements import FAILURE_HANDLERS, RES
 from torc_framework.store.record_kinds.workflow_queries import job_ids
 from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
-from torc_framework.store.records.kind import PageRequest, RecordKind, Values
+from torc_framework.store.records.kind import RecordKind, Values
+from torc_framework.store.workflows.deletion import begin_deletion, finish_deletions
 from torc_framework.store.workflows.plans import new_workflow
 
+_log = logging.getLogger("torc.server")
 _LIST_PARAMETERS: Final = {
-    **PAGE_PARAMETERS,
+    **ID_PAGE_PARAMETERS,
     "sort_by": Parameter(str),
     "reverse_sort": Parameter(bool, default=False),
 }
@@ -124,7 +128,14 @@ def _endpoints(resource: RecordKind) -> Iterator[Endpoint]:
     )
     yield endpoint("GET", one, lambda tx, call: crud.get(tx, resource, call.id), f"Get {a_record}.")
     yield endpoint("PUT", one, _update(resource), f"Change {a_record}.", body=kind, partial=True, permission=change)
-    yield endpoint("DELETE", one, _delete(resource), f"Delete {a_record}; returns {as_it_was}.", query=force)
+    yield endpoint(
+        "DELETE",
+        one,
+        _delete(resource),
+        f"Delete {a_record}; returns {as_it_was}.",
+        query=force,
+        afterwards=_finish_deletions if resource is WORKFLOWS else None,
+    )
     if in_workflow:
         counted = _COUNTED.get(resource.path, a.DeletedCount)
         yield endpoint(
@@ -158,7 +169,7 @@ def _list(resource: RecordKind) -> EndpointFunction:
     def list_records(tx: Tx, call: EndpointCall) -> Any:
         query = call.query
         workflow_id = call.ids.get("id", query.get("workflow_id"))
-        wanted = PageRequest(query["offset"], min(query["limit"], MAX_LIMIT), query["sort_by"], query["reverse_sort"])
+        wanted = page_request(call)
         relations = bool(query.get("include_relationships"))
         seen = visibility_conditions(call.caller, resource) if workflow_id is None else ()
         found, total = crud.find_in_workflow(tx, resource, workflow_id, query, wanted, more=seen, relations=relations)
@@ -191,13 +202,16 @@ def _delete(resource: RecordKind) -> EndpointFunction:
     if resource is JOBS:
         return lambda tx, call: delete_job(tx, call.id, force=call.query["force"])
     if resource is WORKFLOWS:
-        return _delete_workflow
+        return lambda tx, call: begin_deletion(tx, call.id, force=call.query["force"])
     return lambda tx, call: crud.delete(tx, resource, call.id)
 
 
-def _delete_workflow(tx: Tx, call: EndpointCall) -> Values:
-    check_workflow_deletable(tx, call.id, force=call.query["force"])
-    return crud.delete(tx, WORKFLOWS, call.id)
+def _finish_deletions(database: Database) -> None:
+    """Delete the rows of the deleted workflow; if that fails, the next start of the server continues."""
+    try:
+        finish_deletions(database)
+    except DatabaseError as error:
+        _log.error("the rows of deleted workflows stay until the next start of the server: %s", error)
 
 
 def _delete_all(resource: RecordKind) -> EndpointFunction:

@@ -5,8 +5,8 @@ from typing import Any, Final
 from torc_framework.models.recovery import RecoveryEntry, RecoveryOrder, RecoveryReceipt
 from torc_framework.models.responses import Page
 from torc_framework.server.auth.permissions import WORKFLOW_IN_PATH
-from torc_framework.server.dispatch.endpoint import Endpoint, page
-from torc_framework.server.http.endpoint_calls import MAX_LIMIT, PAGE_PARAMETERS, EndpointCall
+from torc_framework.server.dispatch.endpoint import Endpoint, page, page_request
+from torc_framework.server.http.endpoint_calls import ID_PAGE_PARAMETERS, EndpointCall
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.recovery import recoveries
 
@@ -16,9 +16,9 @@ def _recover(tx: Tx, call: EndpointCall) -> Any:
 
 
 def _recoveries(tx: Tx, call: EndpointCall) -> Any:
-    offset, limit = call.query["offset"], min(call.query["limit"], MAX_LIMIT)
-    entries, total = recoveries.find_recoveries(tx, call.id, offset, limit)
-    return page(entries, offset, total)
+    wanted = page_request(call)
+    entries, total = recoveries.find_recoveries(tx, call.id, wanted)
+    return page(entries, wanted.offset, total)
 
 
 RECOVERY_ENDPOINTS: Final = (
@@ -36,7 +36,7 @@ RECOVERY_ENDPOINTS: Final = (
         "GET",
         "/workflows/{id}/recoveries",
         _recoveries,
-        query=PAGE_PARAMETERS,
+        query=ID_PAGE_PARAMETERS,
         response=Page[RecoveryEntry],
         permission=WORKFLOW_IN_PATH,
         summary="List the recoveries of a workflow's failed jobs, oldest first.",

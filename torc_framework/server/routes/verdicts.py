@@ -5,10 +5,9 @@ from typing import Any, Final
 from torc_framework.models.responses import Page as PageOf
 from torc_framework.models.verdicts import VerdictOrder, VerdictReceipt, VerdictRecord
 from torc_framework.server.auth.permissions import WORKFLOW_IN_PATH
-from torc_framework.server.dispatch.endpoint import Endpoint, page
-from torc_framework.server.http.endpoint_calls import MAX_LIMIT, PAGE_PARAMETERS, EndpointCall, Parameter
+from torc_framework.server.dispatch.endpoint import Endpoint, page, page_request
+from torc_framework.server.http.endpoint_calls import ID_PAGE_PARAMETERS, EndpointCall, Parameter
 from torc_framework.store.database.sql import Tx
-from torc_framework.store.records.kind import PageRequest
 from torc_framework.store.recovery import verdicts
 
 
@@ -17,7 +16,7 @@ def _judge(tx: Tx, call: EndpointCall) -> Any:
 
 
 def _list(tx: Tx, call: EndpointCall) -> Any:
-    wanted = PageRequest(call.query["offset"], min(call.query["limit"], MAX_LIMIT))
+    wanted = page_request(call)
     found, total = verdicts.find_verdicts(tx, call.id, wanted, call.query["job_id"])
     return page(found, wanted.offset, total)
 
@@ -38,7 +37,7 @@ VERDICT_ENDPOINTS: Final = (
         "GET",
         "/workflows/{id}/verdicts",
         _list,
-        query={**PAGE_PARAMETERS, "job_id": Parameter(int)},
+        query={**ID_PAGE_PARAMETERS, "job_id": Parameter(int)},
         response=PageOf[VerdictRecord],
         tags=["verdicts"],
         permission=WORKFLOW_IN_PATH,

@@ -19,12 +19,19 @@ from torc_framework.spec.language.model import (
 
 
 def structure(data: dict[str, Any]) -> WorkflowSpec:
-    """Return the spec for checked data.
+    """Return the spec for checked data, and use the data up: its list of jobs becomes that of the spec.
+
+    The data of a job is freed when the job is made, because a file may have a million of them.
 
     Raises:
         cattrs.BaseValidationError: the data was not checked and does not fit.
     """
-    return _converter().structure(data, WorkflowSpec)
+    jobs = data["jobs"]
+    spec = _converter().structure({**data, "jobs": []}, WorkflowSpec)
+    for position, job in enumerate(jobs):
+        jobs[position] = _job(job, JobSpec)
+    spec.jobs = jobs
+    return spec
 
 
 @cache

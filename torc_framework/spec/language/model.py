@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from torc_framework.models.executor_options import ExecutorOptions
 from torc_framework.models.exits import CleanExit
+from torc_framework.models.stdio import StdioMode
 
 Text = Annotated[str, Meta(min_length=1)]
 Names = list[Text] | None
@@ -80,6 +81,10 @@ class JobSpec(ParameterizedSpec):
     container: Annotated[Text | None, Meta(description="Image of the container in which its command runs.")] = None
     executor_options: Annotated[
         ExecutorOptions | None, Meta(description="What it sets for executors: a mapping for each executor, by name.")
+    ] = None
+    stdio: Annotated[StdioMode | None, Meta(description="Files of its output; by default as the workflow says.")] = None
+    delete_stdio_on_success: Annotated[
+        bool | None, Meta(description="Delete these files once it has completed; by default as the workflow says.")
     ] = None
     cancel_on_blocking_job_failure: Annotated[bool, Meta(description="Cancel it when a dependency fails.")] = True
     supports_termination: Annotated[
@@ -193,6 +198,16 @@ class WorkflowSpec:
     container: Annotated[Text | None, Meta(description="Image for jobs that name none themselves.")] = None
     executor_options: Annotated[
         ExecutorOptions | None, Meta(description="Options of executors for all jobs; the keys of a job win.")
+    ] = None
+    stdio: Annotated[
+        StdioMode | None,
+        Meta(
+            description="Files of the jobs' output: separate (two), combined (one, in the order of writing), "
+            "no_stdout, no_stderr or none; by default separate."
+        ),
+    ] = None
+    delete_stdio_on_success: Annotated[
+        bool | None, Meta(description="Delete these files of a job once it has completed; by default no.")
     ] = None
     metadata: Annotated[Any, Meta(description="Any JSON value of the owner's.")] = None
     parameters: Annotated[dict[str, Text] | None, Meta(description="Parameters for entries with use_parameters.")] = (

@@ -1,6 +1,7 @@
 """Fifth stage: resolution of names into positions, construction of the plan, and checks of the whole."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Final, Literal
 
 from torc_framework.distributions import how_to_get
@@ -26,11 +27,14 @@ from torc_framework.spec.resolution.scheduler_checks import (
     check_walltimes,
     warn_about_different_schedulers,
 )
+from torc_framework.spec.resolution.stdio_checks import warn_about_unkept_output
 
 _INPUTS: Final[tuple[tuple[Literal[0, 2], Literal[1, 3], str], ...]] = ((0, 1, "file"), (2, 3, "user data"))
 """Positions of a job's inputs and outputs among its relations, with their kinds."""
-_BOUND: Final = ("resource_requirements", "failure_handler", "scheduler", "slurm_scheduler", "executor", "shell")
-"""Kinds of entries to which a job may refer, besides jobs, files and user data."""
+_bound: Final = attrgetter(
+    "resource_requirements", "failure_handler", "scheduler", "slurm_scheduler", "executor", "shell", "stdio"
+)
+"""Returns what a job refers to, besides jobs, files and user data."""
 
 
 def resolve(
@@ -107,6 +111,7 @@ class _Resolver:
         if not self.options.skip_checks:
             check_nodes(plan, problems)
             check_walltimes(plan, problems)
+        warn_about_unkept_output(plan, problems)
         warn_about_different_schedulers(plan, spec.jobs_sort_method, problems)
         return plan
 
@@ -130,8 +135,9 @@ class _Resolver:
                 planned.invocation_script = found.invocation_script
                 lists = [list(positions) or None for positions in found.lists]
                 planned.input_files, planned.output_files, planned.input_user_data, planned.output_user_data = lists
-            if any(getattr(job, name) for name in _BOUND):
+            if any(_bound(job)):
                 self._bind(planned, job, origin)
+            planned.delete_stdio_on_success = job.delete_stdio_on_success
             if has_options or job.container or job.executor_options:
                 binder.bind(planned, job, origin)
             yield planned
@@ -160,7 +166,7 @@ class _Resolver:
             hint = how_to_get("executor", job.executor)
             hint = hint or suggestion(job.executor, sorted(known)).removeprefix("; ")
             self.problems.add(SpecFinding(text, hint=hint, path=(*at, "executor")), "unknown")
-        planned.executor, planned.shell = job.executor, job.shell
+        planned.executor, planned.shell, planned.stdio = job.executor, job.shell, job.stdio
         records.check_shell(job.shell, (*at, "shell"), self.problems)
 
     def _dependencies(self) -> tuple[list[tuple[int, int]], list[Barrier]]:

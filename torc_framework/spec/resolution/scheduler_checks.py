@@ -19,6 +19,8 @@ def check_nodes(plan: Plan, problems: Problems) -> None:
 
     A scheduler with several nodes that is scheduled without a runner per node needs a job that requests all its nodes.
     """
+    if not plan.slurm_schedulers:
+        return
     wide_jobs = {
         (job.scheduler, plan.resource_requirements[job.resource_requirements].num_nodes)
         for job in plan.jobs
@@ -42,6 +44,8 @@ def check_walltimes(plan: Plan, problems: Problems) -> None:
 
     Runners on such nodes would start no job. A job without a scheduler must fit into one of the schedulers.
     """
+    if not plan.slurm_schedulers:
+        return
     reserve = WalltimeReserve.of(plan.workflow)
     walltimes = [_seconds(each.walltime) for each in plan.slurm_schedulers]
     runtimes = [_seconds(each.runtime, iso=True) for each in plan.resource_requirements]
@@ -88,9 +92,11 @@ def _seconds(text: str, *, iso: bool = False) -> int | None:
 def warn_about_different_schedulers(plan: Plan, sort_method: str | None, problems: Problems) -> None:
     """Warn if jobs may run on any of several different schedulers and the spec sets no order of jobs."""
     schedulers = plan.slurm_schedulers
-    free = sum(job.scheduler is None for job in plan.jobs)
     differences = [label for name, label in _PROFILE.items() if _differ(schedulers, name)]
-    if sort_method is not None or not free or not differences:
+    if sort_method is not None or not differences:
+        return
+    free = sum(job.scheduler is None for job in plan.jobs)
+    if not free:
         return
     problems.warn(
         f"Workflow has {len(schedulers)} schedulers with different {', '.join(differences)} but {free} job(s) "

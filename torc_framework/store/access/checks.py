@@ -25,7 +25,12 @@ def _shared(workflow_id: Any, user: Any) -> sa.Select[Any]:
     )
 
 
-_OWNER: Final = Statement(sa.select(t.WORKFLOW.c.user).where(t.WORKFLOW.c.id == param("workflow")), "workflow")
+_OWNER: Final = Statement(
+    sa.select(t.WORKFLOW.c.user)
+    .join(t.WORKFLOW_STATUS, t.WORKFLOW_STATUS.c.id == t.WORKFLOW.c.id)
+    .where(t.WORKFLOW.c.id == param("workflow")),
+    "workflow",
+)
 _IS_SHARED: Final = Statement(_shared(param("workflow"), param("user")), "workflow", "user")
 _ROLE: Final = Statement(
     sa.select(a.USER_GROUP_MEMBERSHIP.c.role).where(

@@ -1,27 +1,32 @@
 """The base class of the two databases, SQLite and PostgreSQL: transactions, and listeners to what they commit.
 
-A committed change survives a crash of the machine. All changes go through one connection, one at a time, also between
-processes. Readers have connections of their own, see one state each and do not wait for a change. `sqlite` and
-`postgres` have the two subclasses, `opening` the function that opens either.
+A committed change survives a crash of the machine. On SQLite all changes go through one connection, one transaction at
+a time, also between processes; on PostgreSQL changes of different workflows do not wait for each other. Changes that
+wait together may share a transaction (`group_commit`). Readers have connections of their own, see one state each and do
+not wait for a change. `sqlite` and `postgres` have the two subclasses, `opening` the function that opens either.
 """
 
 import contextlib
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Final
 
 import sqlalchemy as sa
 from attrs import Factory, define
 
+from torc_framework.store.database.group_commit import Change, GroupTransaction, Outcome
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import DatabaseBusyError, DatabaseError
 from torc_framework.store.migrations.upgrade import create_or_migrate
 
 BUSY_TIMEOUT_MS: Final = 30_000
 """How long a transaction that writes waits for another process's."""
+
+NEW_WORKFLOW: Final = 0
+"""In place of a workflow's id: a change that creates a workflow, and concerns no other."""
 
 WorkflowListener = Callable[[set[int]], None]
 EventListener = Callable[[list[tuple[int, int, str]]], None]
@@ -42,17 +47,18 @@ class Database(ABC):
 
     Attributes:
         is_local: No transaction waits for a network, so that a short one may run in an event loop.
+        writers: Number of transactions that change the database at the same time through this object.
         source: The path or URL that it was opened with; may hold a password.
         name: Its name in messages; holds no password.
         transition_counts: How many jobs changed their status through this object, by the name of the transition.
     """
 
     is_local: ClassVar[bool]
+    writers: ClassVar[int]
 
     def __init__(self, source: str, name: str, engine: sa.Engine) -> None:
         self.source = source
         self.name = name
-        self._write_lock: Any = threading.Lock()
         self._wake_listeners: list[WorkflowListener] = []
         self._workflow_event_listeners: list[WorkflowListener] = []
         self._event_listeners: list[EventListener] = []
@@ -76,9 +82,8 @@ class Database(ABC):
 
     def close(self) -> None:
         """Close every connection."""
-        with self._write_lock:
-            self._writer.close()
-            self._engine.dispose()
+        self._writer.close()
+        self._engine.dispose()
 
     def on_workflows_to_wake(self, listener: WorkflowListener) -> None:
         """Call ``listener`` after each commit with `Tx.workflows_to_wake`, if any, in the thread that committed."""
@@ -92,18 +97,16 @@ class Database(ABC):
         """Call ``listener`` after each commit with `Tx.events`, if any, in the thread that committed."""
         self._event_listeners.append(listener)
 
-    @contextlib.contextmanager
-    def hold_write_lock(self) -> Iterator[None]:
-        """Let this object begin no change during the block, so that a child process of the server can make one."""
-        with self._write_lock:
-            yield
+    @abstractmethod
+    def hold_write_lock(self) -> AbstractContextManager[None]:
+        """Return a context in which this object begins no change that a child process of the server would wait for."""
 
+    @abstractmethod
     def use_write_lock(self, lock: AbstractContextManager[None]) -> None:
-        """Make each further change within ``lock`` instead of this object's own lock.
+        """Make each further change within ``lock`` instead of this object's own lock, if it has one.
 
         A child process of the server passes a lock that the server holds for it (`hold_write_lock`).
         """
-        self._write_lock = lock
 
     def notify_listeners(self, committed: Tx | CommittedChanges) -> None:
         """Call the listeners of this object with what it, or a child process of the server, has committed."""
@@ -122,39 +125,67 @@ class Database(ABC):
                 event_listener(committed.events)
 
     @contextlib.contextmanager
-    def write(self) -> Iterator[Tx]:
+    def write(self, workflow_id: int | None = None) -> Iterator[Tx]:
         """Begin a change; commit at the end of the block, roll back if it raises.
+
+        Args:
+            workflow_id: The workflow that the change concerns, or `NEW_WORKFLOW`; None if it may concern several, or
+                what no workflow owns. On PostgreSQL, changes of different workflows do not wait for each other.
 
         Raises:
             DatabaseBusyError: another process kept writing for half a minute.
             DatabaseError: the database cannot be reached or written, such as when the disk is full.
             RuleError: a column cannot hold a value.
         """
-        with self._write_lock, self._write_transaction() as tx:
+        with self._writing_connection() as writer, self._write_transaction(writer, workflow_id) as tx:
             yield tx
         self.notify_listeners(tx)
 
+    def write_group(self, changes: Sequence[Change], workflow_id: int | None = None) -> list[Outcome]:
+        """Make changes in one transaction, each as if it were alone; return their outcomes after the commit.
+
+        The first changes are made, at least one; if they take long, the others are left for a later call, and fewer
+        outcomes are returned. Errors become outcomes: see `write`.
+        """
+        if len(changes) == 1:
+            return [self._written_alone(changes[0], workflow_id)]
+        group = GroupTransaction(self._translated, [])
+        try:
+            with self.write(workflow_id) as tx:
+                group.make(tx, changes)
+        except Exception as error:
+            if group.is_repeatable(error):
+                return [self._written_alone(change, workflow_id) for change in changes]
+            return [Outcome(error=error)] * len(changes)
+        return group.outcomes
+
+    def _written_alone(self, change: Change, workflow_id: int | None) -> Outcome:
+        try:
+            with self.write(workflow_id) as tx:
+                value = change(tx)
+        except Exception as error:
+            return Outcome(error=error)
+        return Outcome(value)
+
     @contextlib.contextmanager
-    def write_bulk(self) -> Iterator[Tx]:
-        """Begin a change as `write` does; the caller has checked all references, and deletes no rows."""
-        with self.write() as tx:
+    def write_bulk(self, workflow_id: int | None = None) -> Iterator[Tx]:
+        """Begin a change as `write` does; the caller has checked all references.
+
+        It deletes only rows to which no row refers, except rows that will be deleted as well.
+        """
+        with self.write(workflow_id) as tx:
             yield tx
 
     @contextlib.contextmanager
     def write_if_free(self) -> Iterator[Tx | None]:
         """Begin a change as `write` does if that needs no waiting; yield None otherwise."""
-        if not self._write_lock.acquire(blocking=False):
-            yield None
-            return
         tx: Tx | None = None
-        try:
-            if self._begin_write(wait=False):
-                with self._begun_transaction() as tx:
+        with self._writing_connection(wait=False) as writer:
+            if writer is not None and self._begin_write(writer, None, wait=False):
+                with self._begun_transaction(writer) as tx:
                     yield tx
             else:
                 yield None
-        finally:
-            self._write_lock.release()
         if tx is not None:
             self.notify_listeners(tx)
 
@@ -178,18 +209,18 @@ class Database(ABC):
             raise
 
     @contextlib.contextmanager
-    def _write_transaction(self) -> Iterator[Tx]:
-        """Begin a change as soon as no other process is writing; commit it at the end of the block."""
-        if not self._begin_write(wait=True):
+    def _write_transaction(self, writer: sa.Connection, workflow_id: int | None) -> Iterator[Tx]:
+        """Begin a change as soon as no other process makes one that excludes it; commit it at the end of the block."""
+        if not self._begin_write(writer, workflow_id, wait=True):
             raise DatabaseBusyError(f"database {self.name} is busy: another process has been writing to it")
-        with self._begun_transaction() as tx:
+        with self._begun_transaction(writer) as tx:
             yield tx
 
     @contextlib.contextmanager
-    def _begun_transaction(self) -> Iterator[Tx]:
+    def _begun_transaction(self, writer: sa.Connection) -> Iterator[Tx]:
         """Commit at the end of the block the change that `_begin_write` began."""
         try:
-            with self._writer.begin(), contextlib.closing(self._new_tx(self._writer)) as tx:
+            with writer.begin(), contextlib.closing(self._new_tx(writer)) as tx:
                 yield tx
                 self._before_commit(tx)
         except Exception as error:
@@ -218,16 +249,29 @@ class Database(ABC):
         """
 
     @abstractmethod
+    def group_key(self, workflow_id: int | None) -> int | None:
+        """Return a key for the changes of a workflow: those of one key wait for each other, and share transactions."""
+
+    @abstractmethod
+    def workflow_of(self, table: sa.Table, record_id: int) -> int | None:
+        """Return the workflow of a record, for `write`; None if there is no such record, or if it is not needed."""
+
+    @abstractmethod
     def _schema_transaction(
         self, connection: sa.Connection, *, migrating: bool = False
     ) -> AbstractContextManager[None]:
         """Begin a change of the tables themselves; commit at the end of the block."""
 
     @abstractmethod
-    def _begin_write(self, *, wait: bool) -> bool:
-        """Begin a change on the writing connection; return False if another process is writing.
+    def _writing_connection(self, *, wait: bool = True) -> AbstractContextManager[Any]:
+        """Return a context that holds a connection for changes; it is None if all are in use, and ``wait`` is false."""
+
+    @abstractmethod
+    def _begin_write(self, writer: sa.Connection, workflow_id: int | None, *, wait: bool) -> bool:
+        """Begin a change on a connection for changes; return False if another process makes one that excludes it.
 
         Args:
+            workflow_id: See `write`.
             wait: Wait for the other process, for half a minute at most.
         """
 

@@ -1,10 +1,14 @@
 """A PostgreSQL database, which several servers may share.
 
-Each change holds one advisory lock of the database, so that only one change is under way at a time, as on SQLite. A
-commit that changed workflows notifies the other servers.
+A change holds advisory locks (`write_locks`): a change of one workflow excludes other changes of this workflow, and a
+change that may concern several workflows excludes all others. So the rows of a workflow are changed by one transaction
+at a time, and its events get their ids in the order of the commits. A commit that changed workflows notifies the other
+servers.
 """
 
 import contextlib
+import secrets
+import threading
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -15,18 +19,17 @@ from torc_framework.store.database.base import BUSY_TIMEOUT_MS, Database
 from torc_framework.store.database.base import driver_error as original_of
 from torc_framework.store.database.postgres_address import PostgresAddress
 from torc_framework.store.database.postgres_dialect import DIALECT_URL, PostgresTx, register_adapters
+from torc_framework.store.database.postgres_locks import write_locks
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import DatabaseBusyError, DatabaseError, RuleError
 
 IDLE_LIMIT_MS: Final = 60_000
 """PostgreSQL ends a transaction that has been idle for this time, so that a stopped server does not block the others.
 """
-_WRITE_LOCK: Final = 0x746F7263
-"""Key of the advisory lock that each change holds: "torc" in ASCII."""
+WRITERS: Final = 4
+"""Transactions that a server makes at the same time: each holds a connection, of which PostgreSQL has a hundred."""
 _CHANNEL: Final = "torc"
 _BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-_BEGIN_WAITING: Final = f"{_BEGIN}; SELECT pg_advisory_xact_lock({_WRITE_LOCK})"
-_BEGIN_IF_FREE: Final = f"{_BEGIN}; SELECT pg_try_advisory_xact_lock({_WRITE_LOCK})"
 _BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SETTINGS: Final = (
     f"SET lock_timeout = {BUSY_TIMEOUT_MS}; SET idle_in_transaction_session_timeout = {IDLE_LIMIT_MS}; "
@@ -52,12 +55,15 @@ class PostgresDatabase(Database):
     """One database of a PostgreSQL server."""
 
     is_local = False
+    writers = WRITERS
 
     def __init__(self, source: str) -> None:
         self._address = PostgresAddress.parse(source)
         self._listening: psycopg.Connection[Any] | None = None
-        super().__init__(source, self._address.name, _engine(self._address))
-        self._raw: psycopg.Connection[Any] = self._driver_connection()
+        self._free_writers = threading.Semaphore(WRITERS)
+        self._writing_engine = _engine(self._address, pool_size=WRITERS, max_overflow=0)
+        self._sender = secrets.token_hex(8)
+        super().__init__(source, self._address.name, _engine(self._address, pool_size=5, max_overflow=15))
 
     @classmethod
     def opened(cls, source: str) -> "PostgresDatabase":
@@ -71,19 +77,33 @@ class PostgresDatabase(Database):
             database._prepare()
         except psycopg.Error as error:
             raise DatabaseError(f"cannot use database {database.name}: {database._driver_message(error)}") from error
+        database._writer.close()  # changes use those of the other pool
         return database
 
     def close(self) -> None:
         """Close every connection."""
         super().close()
+        self._writing_engine.dispose()
         if self._listening is not None:
             self._listening.close()
 
-    def _driver_connection(self) -> Any:
-        """Return the driver's connection of the writer; remember its process id, with which its notifications come."""
-        raw: Any = self._writer.connection.driver_connection
-        self._backend_pid: int = raw.info.backend_pid
-        return raw
+    def hold_write_lock(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context without effect: a child process waits for PostgreSQL's locks, in order, as any server."""
+        return contextlib.nullcontext()
+
+    def use_write_lock(self, lock: contextlib.AbstractContextManager[None]) -> None:
+        """Do nothing: PostgreSQL's locks are enough."""
+
+    def group_key(self, workflow_id: int | None) -> int | None:
+        """Return the id itself: changes of different workflows have transactions of their own."""
+        return workflow_id
+
+    def workflow_of(self, table: sa.Table, record_id: int) -> int | None:
+        """Return the workflow of a record; None if there is no such record."""
+        query = sa.select(table.c.workflow_id).where(table.c.id == record_id)
+        with self.read() as tx:
+            found: int | None = tx.connection.execute(query).scalar()
+        return found
 
     def others_committed(self) -> bool:
         """Return whether another server has changed workflows since the last call."""
@@ -92,7 +112,7 @@ class PostgresDatabase(Database):
                 self._listening = self._address.connect()
                 self._listening.execute(f"LISTEN {_CHANNEL}")
                 return True
-            return bool([notice for notice in self._listening.notifies(timeout=0) if notice.pid != self._backend_pid])
+            return bool([notice for notice in self._listening.notifies(timeout=0) if notice.payload != self._sender])
         except psycopg.Error:
             if self._listening is not None:
                 self._listening.close()
@@ -104,45 +124,49 @@ class PostgresDatabase(Database):
         with schema_transaction(connection, migrating=migrating):
             yield
 
-    def _begin_write(self, *, wait: bool) -> bool:
+    @contextlib.contextmanager
+    def _writing_connection(self, *, wait: bool = True) -> Iterator[Any]:
+        if not self._free_writers.acquire(blocking=wait):
+            yield None
+            return
         try:
-            return self._begin_locked(wait=wait)
-        except psycopg.Error as error:
-            if not self._raw.closed:
-                self._raw.rollback()
+            with self._connected_writer(wait=wait) as writer:
+                yield writer
+        finally:
+            self._free_writers.release()
+
+    @contextlib.contextmanager
+    def _connected_writer(self, *, wait: bool) -> Iterator[sa.Connection | None]:
+        """Yield a connection from the pool of writers; None if there is no server to connect to, and not ``wait``."""
+        try:
+            writer = self._writing_engine.connect()
+        except (psycopg.Error, sa.exc.DBAPIError) as error:
+            if wait:
                 self._raise_translated(error)
                 raise
+            writer = None
+        with writer or contextlib.nullcontext():
+            yield writer
+
+    def _begin_write(self, writer: sa.Connection, workflow_id: int | None, *, wait: bool) -> bool:
+        try:
+            return _begin_locked(writer, workflow_id, wait=wait)
+        except psycopg.Error as error:
+            raw = _raw(writer)
+            if not raw.closed:
+                raw.rollback()
+                self._raise_translated(error)
+                raise
+        writer.invalidate()
         if not wait:
             return False  # the caller then writes in a thread, which may wait for a new connection
+        for engine in (self._writing_engine, self._engine):
+            engine.dispose()  # the other pooled connections are as old
         try:
-            self._reconnect()
-            return self._begin_locked(wait=True)
+            return _begin_locked(writer, workflow_id, wait=True)
         except (psycopg.Error, sa.exc.DBAPIError) as error:
             self._raise_translated(error)
             raise
-
-    def _begin_locked(self, *, wait: bool) -> bool:
-        """Begin a transaction that holds the advisory lock; return False if another server holds it."""
-        raw = self._raw
-        try:
-            answer = raw.execute(_BEGIN_WAITING if wait else _BEGIN_IF_FREE, prepare=False)
-        except psycopg.errors.LockNotAvailable:
-            raw.rollback()
-            return False
-        answer.nextset()
-        if answer.fetchone() == (False,):
-            raw.rollback()
-            return False
-        return True
-
-    def _reconnect(self) -> None:
-        """Replace the lost connection of the writer, and close all pooled ones, which are as old."""
-        self._engine.dispose()
-        fresh = self._engine.connect()
-        self._writer.invalidate()
-        self._writer.close()
-        self._writer = fresh
-        self._raw = self._driver_connection()
 
     def _reading_connection(self) -> sa.Connection:
         connection = self._engine.connect()
@@ -163,7 +187,7 @@ class PostgresDatabase(Database):
 
     def _before_commit(self, tx: Tx) -> None:
         if tx.workflows_to_wake or tx.workflows_with_events:
-            self._raw.execute(f"NOTIFY {_CHANNEL}", prepare=False)
+            _raw(tx.connection).execute(f"NOTIFY {_CHANNEL}, '{self._sender}'", prepare=False)
 
     def _translated(self, error: Exception) -> Exception | None:
         original = original_of(error)
@@ -176,12 +200,32 @@ class PostgresDatabase(Database):
         return self._address.reason(original_of(error))
 
 
+def _raw(connection: sa.Connection) -> Any:
+    """Return the driver's connection."""
+    return connection.connection.driver_connection
+
+
+def _begin_locked(writer: sa.Connection, workflow_id: int | None, *, wait: bool) -> bool:
+    """Begin a transaction that holds its locks; return False if another transaction holds one that excludes them."""
+    raw = _raw(writer)
+    try:
+        answer = raw.execute("; ".join([_BEGIN, *write_locks(workflow_id, wait=wait)]), prepare=False)
+    except psycopg.errors.LockNotAvailable:
+        raw.rollback()
+        return False
+    while True:
+        if answer.description is not None and answer.fetchone() == (False,):
+            raw.rollback()
+            return False
+        if not answer.nextset():
+            return True
+
+
 def _begin_reading(connection: sa.Connection) -> None:
-    raw: Any = connection.connection.driver_connection
-    raw.execute(_BEGIN_READING, prepare=False)
+    _raw(connection).execute(_BEGIN_READING, prepare=False)
 
 
-def _engine(address: PostgresAddress) -> sa.Engine:
+def _engine(address: PostgresAddress, *, pool_size: int, max_overflow: int) -> sa.Engine:
     def connect() -> "psycopg.Connection[Any]":
         connection = address.connect()
         connection.prepared_max = 1000
@@ -193,15 +237,14 @@ def _engine(address: PostgresAddress) -> sa.Engine:
         DIALECT_URL,
         creator=connect,
         poolclass=sa.QueuePool,
-        pool_size=5,
-        max_overflow=15,
+        pool_size=pool_size,
+        max_overflow=max_overflow,
     )
 
 
 @contextlib.contextmanager
 def schema_transaction(connection: sa.Connection, *, migrating: bool = False) -> Iterator[None]:
     """Begin a change of the tables; commit at the end of the block."""
-    raw: Any = connection.connection.driver_connection
-    raw.execute(_BEGIN_WAITING, prepare=False)
+    _raw(connection).execute("; ".join([_BEGIN, *write_locks(None)]), prepare=False)
     with connection.begin():
         yield

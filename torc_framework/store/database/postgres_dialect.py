@@ -18,7 +18,15 @@ from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.postgresql.base import PGDDLCompiler, PGTypeCompiler
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
-from torc_framework.store.database.sql import Insertion, Row, Statement, Tx
+from torc_framework.store.database.postgres_locks import id_block
+from torc_framework.store.database.sql import (
+    BEGIN_SAVEPOINT,
+    RELEASE_SAVEPOINT,
+    Insertion,
+    Row,
+    Statement,
+    Tx,
+)
 
 DIALECT_URL: Final = "postgresql+torc://"
 """URL by which SQLAlchemy finds the dialect; it holds no address, because the engine gets its own function to connect.
@@ -110,6 +118,25 @@ class PostgresTx(Tx):
 
     COPIED: Final = 20
     """`insert` sends this many rows and more by COPY, which takes two round trips and little time for each row."""
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the connection can be used, also after the transaction."""
+        return not self._cursor.connection.closed
+
+    def new_ids(self, table: sa.Table, count: int) -> int:
+        """Take ``count`` consecutive ids from the sequence of a table; return the first, 0 if there are none."""
+        if count == 0:
+            return 0
+        self._cursor.execute(id_block(table.name, count), prepare=False)
+        for _ in range(2):
+            self._cursor.nextset()
+        (last,) = self._cursor.fetchone()
+        return int(last) - count + 1
+
+    def begin_savepoint(self, *, is_first: bool) -> None:
+        """Begin a part of the transaction that can be undone, in one round trip."""
+        self._cursor.execute(BEGIN_SAVEPOINT if is_first else f"{RELEASE_SAVEPOINT}; {BEGIN_SAVEPOINT}", prepare=False)
 
     def run_each(self, statement: Statement, rows: Sequence[Row]) -> int:
         """Run a change once for each row of values; return the number of changed rows."""

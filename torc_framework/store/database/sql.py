@@ -19,6 +19,8 @@ from torc_framework.store.tables.internal import ID_COUNTER
 Row = tuple[Any, ...]
 
 IDS: Final = "ids"
+BEGIN_SAVEPOINT: Final = "SAVEPOINT change"
+RELEASE_SAVEPOINT: Final = "RELEASE SAVEPOINT change"
 _CHUNKS: Final = (1, 4, 16, 64, 256, 1024)
 """Lengths to which lists of ids are padded, so that a few texts of a statement serve all lengths."""
 
@@ -170,6 +172,41 @@ class Tx:
         """
         self._cursor.close()
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the connection can be used, also after the transaction."""
+        return True
+
+    def part(self) -> "Tx":
+        """Return a transaction object for a part of this transaction, which gets notifications of its own."""
+        return type(self)(self.connection)
+
+    def begin_savepoint(self, *, is_first: bool) -> None:
+        """Begin a part of the transaction that can be undone; what was done before is kept if this part is undone.
+
+        Args:
+            is_first: The transaction has no savepoint yet.
+        """
+        if not is_first:
+            self._cursor.execute(RELEASE_SAVEPOINT)
+        self._cursor.execute(BEGIN_SAVEPOINT)
+
+    def undo_to_savepoint(self) -> None:
+        """Undo what was done since `begin_savepoint`.
+
+        Raises:
+            Exception: the driver's error, if the database has ended the transaction.
+        """
+        self._cursor.execute("ROLLBACK TO SAVEPOINT change")
+
+    def add_notifications(self, part: "Tx") -> None:
+        """Add what the listeners would get from a part of this transaction."""
+        self.workflows_to_wake |= part.workflows_to_wake
+        self.workflows_with_events |= part.workflows_with_events
+        self.events += part.events
+        for name, count in part.transition_counts.items():
+            self.transition_counts[name] = self.transition_counts.get(name, 0) + count
+
     def rows(self, statement: Statement, *values: Any) -> list[Row]:
         """Run a query; return its rows."""
         self._cursor.execute(*statement.bind(self._dialect, values))
@@ -206,7 +243,10 @@ class Tx:
         self.transition_counts.clear()
 
     def new_ids(self, table: sa.Table, count: int) -> int:
-        """Reserve ``count`` consecutive ids that no row of the table has ever had; return the first."""
+        """Reserve ``count`` consecutive ids that no row of the table has ever had; return the first.
+
+        They come from the table of counters on SQLite, from the table's sequence on PostgreSQL.
+        """
         last: int = self.value(_TAKE_IDS, count, table.name)
         return last - count + 1
 

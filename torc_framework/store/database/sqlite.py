@@ -10,9 +10,12 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from torc_framework.store.database.base import BUSY_TIMEOUT_MS, Database, driver_error
+from torc_framework.store.database.fair_lock import FairLock
 from torc_framework.store.database.probe import database_path
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import DatabaseError, DatabaseGoneError, RuleError
+from torc_framework.store.migrations import VERSION_TABLE
+from torc_framework.store.migrations.upgrade import HEAD
 
 LOG_BYTES: Final = 1000 * 4096
 """Length of the write-ahead log at which SQLite moves it into the database (wal_autocheckpoint, 1000 pages)."""
@@ -29,11 +32,13 @@ class SqliteDatabase(Database):
     """One database file."""
 
     is_local = True
+    writers = 1
 
     def __init__(self, source: str) -> None:
         path = database_path(source)
         self.path = path.absolute()
         super().__init__(source, str(path), _engine(self.path))
+        self._write_lock: Any = FairLock()
         self._seen_version = 0
         self._file = _file_identity(self.path)
         self._timeout_ms = -1
@@ -54,25 +59,81 @@ class SqliteDatabase(Database):
             raise DatabaseError(f"cannot use database {database.name}: {error}") from error
         return database
 
+    @classmethod
+    def opened_to_read(cls, source: str) -> "SqliteDatabase | None":
+        """Open a database for reading transactions only; nothing of it is made or changed.
+
+        Returns:
+            The database; None if it is not one of the present version, or cannot be opened.
+        """
+        try:
+            database = cls(source)
+        except (sa.exc.DBAPIError, sqlite3.Error):
+            return None
+        try:
+            versions = database._raw.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchall()
+            database._raw.execute("PRAGMA query_only=ON")
+        except sqlite3.Error:
+            versions = []
+        if versions == [(HEAD,)]:
+            return database
+        database.close()
+        return None
+
     @property
     def _raw(self) -> Any:
         return self._writer.connection.driver_connection
 
-    @contextlib.contextmanager
-    def write_bulk(self) -> Iterator[Tx]:
-        """Begin a change as `write` does; the caller has checked all references, and deletes no rows.
+    def close(self) -> None:
+        """Close every connection."""
+        with self._write_lock:
+            super().close()
 
+    @contextlib.contextmanager
+    def hold_write_lock(self) -> Iterator[None]:
+        """Let this object begin no change during the block, so that a child process of the server can make one."""
+        with self._write_lock:
+            yield
+
+    def use_write_lock(self, lock: contextlib.AbstractContextManager[None]) -> None:
+        """Make each further change within ``lock`` instead of this object's own lock."""
+        self._write_lock = lock
+
+    @contextlib.contextmanager
+    def write_bulk(self, workflow_id: int | None = None) -> Iterator[Tx]:
+        """Begin a change as `write` does; the caller has checked all references.
+
+        It deletes only rows to which no row refers, except rows that will be deleted as well.
         SQLite does not check the references again: for a large plan that would take a tenth of the whole time.
         """
         with self._write_lock:
             raw = self._raw
             raw.execute("PRAGMA foreign_keys=OFF")
             try:
-                with self._write_transaction() as tx:
+                with self._write_transaction(self._writer, workflow_id) as tx:
                     yield tx
             finally:
                 raw.execute("PRAGMA foreign_keys=ON")
         self.notify_listeners(tx)
+
+    def group_key(self, workflow_id: int | None) -> int | None:
+        """Return None: all changes wait for each other."""
+
+    def workflow_of(self, table: sa.Table, record_id: int) -> int | None:
+        """Return None: no change needs the workflow."""
+
+    @contextlib.contextmanager
+    def _writing_connection(self, *, wait: bool = True) -> Iterator[Any]:
+        if wait:
+            with self._write_lock:
+                yield self._writer
+        elif self._write_lock.acquire(blocking=False):
+            try:
+                yield self._writer
+            finally:
+                self._write_lock.release()
+        else:
+            yield None
 
     def check(self) -> None:
         """Check that the opened file still exists under its name.
@@ -112,7 +173,7 @@ class SqliteDatabase(Database):
         with schema_transaction(connection, migrating=migrating):
             yield
 
-    def _begin_write(self, *, wait: bool) -> bool:
+    def _begin_write(self, writer: sa.Connection, workflow_id: int | None, *, wait: bool) -> bool:
         self.check()
         raw, timeout_ms = self._raw, BUSY_TIMEOUT_MS if wait else 0
         if timeout_ms != self._timeout_ms:

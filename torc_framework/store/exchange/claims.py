@@ -17,20 +17,13 @@ from torc_framework.models.exchange import ClaimedJob, Offer, OutputFile
 from torc_framework.models.exits import CleanExit
 from torc_framework.models.resources import Resources
 from torc_framework.models.statuses import JobStatus
-from torc_framework.store.database.sql import Statement, Tx, first, ids_param, number, param
+from torc_framework.models.stdio import StdioMode
+from torc_framework.store.database.sql import Row, Statement, Tx, first, ids_param, number, param
 from torc_framework.store.records.events import utc_text
 from torc_framework.store.records.requirements import DEFAULT_REQUIREMENTS, SORT_KEYS
 from torc_framework.store.tables.core import FAILURE_HANDLER, FILE, JOB, JOB_OUTPUT_FILE, RESOURCE_REQUIREMENTS
 
 _READY: Final = sa.and_(JOB.c.workflow_id == param("workflow"), JOB.c.status == number(JobStatus.READY))
-_FIRST_REQUIREMENTS = Statement(sa.select(sa.func.min(JOB.c.resource_requirements_id)).where(_READY), "workflow")
-_NEXT_REQUIREMENTS = Statement(
-    sa.select(sa.func.min(JOB.c.resource_requirements_id)).where(
-        _READY, JOB.c.resource_requirements_id > param("previous")
-    ),
-    "workflow",
-    "previous",
-)
 _OF_REQUIREMENTS: Final = sa.and_(_READY, JOB.c.resource_requirements_id == param("requirements"))
 _ANY_SCHEDULER: Final = Statement(
     first(sa.select(JOB.c.id).where(_OF_REQUIREMENTS).order_by(JOB.c.id), param("limit")),
@@ -59,17 +52,28 @@ _DELAYED = Statement(
 )
 _DELAY = Statement(sa.update(JOB).where(JOB.c.id == param("job")).values(not_before=param("moment")), "moment", "job")
 _COUNT = Statement(sa.select(sa.func.count()).where(_OF_REQUIREMENTS), "workflow", "requirements")
-_REQUIREMENTS = Statement(
-    sa.select(
-        RESOURCE_REQUIREMENTS.c.id,
-        RESOURCE_REQUIREMENTS.c.name,
-        RESOURCE_REQUIREMENTS.c.num_cpus,
-        RESOURCE_REQUIREMENTS.c.memory_bytes,
-        RESOURCE_REQUIREMENTS.c.num_gpus,
-        RESOURCE_REQUIREMENTS.c.num_nodes,
-        RESOURCE_REQUIREMENTS.c.runtime_s,
-    ).where(RESOURCE_REQUIREMENTS.c.id.in_(ids_param()))
+_AMOUNTS: Final = sa.select(
+    RESOURCE_REQUIREMENTS.c.id,
+    RESOURCE_REQUIREMENTS.c.name,
+    RESOURCE_REQUIREMENTS.c.num_cpus,
+    RESOURCE_REQUIREMENTS.c.memory_bytes,
+    RESOURCE_REQUIREMENTS.c.num_gpus,
+    RESOURCE_REQUIREMENTS.c.num_nodes,
+    RESOURCE_REQUIREMENTS.c.runtime_s,
 )
+_REQUIREMENTS = Statement(_AMOUNTS.where(RESOURCE_REQUIREMENTS.c.id.in_(ids_param())))
+
+
+def _ready_requirements() -> Statement:
+    """Return the query for the requirements of ready jobs, which jumps from one to the next in the index."""
+    smallest = sa.select(sa.func.min(JOB.c.resource_requirements_id).label("id"))
+    ready = smallest.where(_READY).cte("ready", recursive=True)
+    following = smallest.where(_READY, JOB.c.resource_requirements_id > ready.c.id).correlate(ready).scalar_subquery()
+    ready = ready.union_all(sa.select(following).where(ready.c.id.is_not(None)))
+    return Statement(_AMOUNTS.join(ready, RESOURCE_REQUIREMENTS.c.id == ready.c.id), "workflow")
+
+
+_READY_REQUIREMENTS = _ready_requirements()
 
 
 class _JobDetails(NamedTuple):
@@ -88,6 +92,8 @@ class _JobDetails(NamedTuple):
     clean_exit_after_stop: CleanExit
     container: str | None
     executor_options: str | None
+    stdio: StdioMode | None
+    delete_stdio_on_success: int | None
 
 
 _DETAILS = Statement(
@@ -105,6 +111,8 @@ _DETAILS = Statement(
         JOB.c.clean_exit_after_stop,
         JOB.c.container,
         JOB.c.executor_options,
+        JOB.c.stdio,
+        JOB.c.delete_stdio_on_success,
     ).where(JOB.c.id.in_(ids_param()))
 )
 _RULES = Statement(
@@ -181,21 +189,18 @@ class _ReadyQueue:
 
 
 def ready_requirements(tx: Tx, workflow_id: int) -> list[ParsedRequirements]:
-    """Return the requirements that ready jobs have; each query jumps to the next requirements in the index."""
-    ids: list[int] = []
-    found = tx.value(_FIRST_REQUIREMENTS, workflow_id)
-    while found is not None:
-        ids.append(found)
-        found = tx.value(_NEXT_REQUIREMENTS, workflow_id, found)
-    return list(requirements_by_id(tx, ids).values())
+    """Return the requirements that ready jobs have."""
+    return [_parsed(row) for row in tx.rows(_READY_REQUIREMENTS, workflow_id)]
 
 
 def requirements_by_id(tx: Tx, ids: Sequence[int]) -> dict[int, ParsedRequirements]:
     """Return requirements by their ids."""
-    return {
-        id_: ParsedRequirements(id_, Resources(*amounts), name != DEFAULT_REQUIREMENTS)
-        for id_, name, *amounts in tx.rows_for(_REQUIREMENTS, ids)
-    }
+    return {found.id: found for found in map(_parsed, tx.rows_for(_REQUIREMENTS, ids))}
+
+
+def _parsed(row: Row) -> ParsedRequirements:
+    id_, name, *amounts = row
+    return ParsedRequirements(id_, Resources(*amounts), name != DEFAULT_REQUIREMENTS)
 
 
 def fits_runner(requirements: ParsedRequirements, offer: Offer) -> bool:
@@ -299,6 +304,8 @@ def describe_jobs(tx: Tx, job_ids: Sequence[int]) -> list[ClaimedJob]:
             shell=row.shell,
             container=row.container,
             executor_options=row.executor_options,
+            stdio=row.stdio,
+            delete_stdio_on_success=None if row.delete_stdio_on_success is None else bool(row.delete_stdio_on_success),
             supports_termination=bool(row.supports_termination),
             clean_exit_after_stop=row.clean_exit_after_stop,
             failure_rules=rules.get(row.handler_id),

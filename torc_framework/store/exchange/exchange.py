@@ -165,7 +165,7 @@ def _reply(state: ExchangeState, request: ExchangeRequest, sort_method: str | No
             job.is_early = job.id in state.delayed
         if again or len(chosen) < request.slots + request.ahead:  # else the runner is busy until its next exchange
             running = [job_id for job_id in state.continued if state.jobs[job_id].status in LIVE]
-            reply.following = job_chains.chains_behind(state.tx, [*claimed, *running])
+            reply.following = job_chains.chains_behind(state.tx, [*claimed, *running], job_chains.chain_limit(request))
     if not reply.jobs:
         reply.is_complete = is_finished(state.tx, state.workflow_id)
         reply.due_in_s = _due_in_s(state)

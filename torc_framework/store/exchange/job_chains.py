@@ -11,7 +11,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from torc_framework.models.exchange import ClaimedJob, EndedReport
+from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeRequest
 from torc_framework.models.statuses import LIVE, UNBLOCKING, JobStatus
 from torc_framework.store.database.sql import Statement, Tx, ids_param, number
 from torc_framework.store.exchange.claims import describe_jobs
@@ -19,7 +19,9 @@ from torc_framework.store.exchange.reports import ExchangeState, reported_jobs
 from torc_framework.store.job_state import transitions
 from torc_framework.store.tables.core import JOB, JOB_DEPENDENCY
 
-LONGEST_CHAIN: Final = 8
+SHORTEST_LIMIT: Final = 8
+"""Number of jobs behind a job that are sent to a runner whose jobs take long."""
+LONGEST_CHAIN: Final = 64
 """Largest number of jobs behind a job: with it, a chain of very short jobs does not wait for the server."""
 _RECORDED: Final = UNBLOCKING - {JobStatus.CANCELED}
 """Statuses of jobs whose end is stored; they were claimed before."""
@@ -43,11 +45,21 @@ _FOLLOWERS = Statement(
 """Jobs that wait for one of these jobs only, with the same requirements and no other scheduler."""
 
 
-def chains_behind(tx: Tx, job_ids: Sequence[int]) -> dict[int, list[ClaimedJob]]:
-    """Return the chain of jobs behind each of these unfinished jobs, at most `LONGEST_CHAIN` long."""
+def chain_limit(request: ExchangeRequest) -> int:
+    """Return how many jobs behind a job are sent: as many as the runner asks for in advance, within limits.
+
+    For the jobs of a dead runner (``holding``) it is the largest number, because that one may have begun so many.
+    """
+    if request.holding is not None:
+        return LONGEST_CHAIN
+    return min(LONGEST_CHAIN, max(SHORTEST_LIMIT, request.ahead))
+
+
+def chains_behind(tx: Tx, job_ids: Sequence[int], limit: int) -> dict[int, list[ClaimedJob]]:
+    """Return the chain of jobs behind each of these unfinished jobs, at most ``limit`` long."""
     chains: dict[int, list[int]] = {}
     ends = {job_id: job_id for job_id in job_ids}
-    for _ in range(LONGEST_CHAIN):
+    for _ in range(limit):
         first: dict[int, int] = {}
         for before, follower in tx.rows_for(_FOLLOWERS, list(ends)):
             first[before] = min(follower, first.get(before, follower))

@@ -12,9 +12,11 @@ from torc_framework.models.records import JobRecord
 from torc_framework.models.resources import format_duration
 from torc_framework.models.responses import ClaimedJobs, ReadyRequirements
 from torc_framework.models.statuses import JobStatus
-from torc_framework.store.database.sql import Statement, Tx, first, ids_param, number, param
+from torc_framework.store.database.sql import Row, Statement, Tx, first, ids_param, number, param
+from torc_framework.store.errors import NotFoundError
 from torc_framework.store.exchange.claims import choose_jobs, delayed_jobs, ready_requirements
 from torc_framework.store.job_state import transitions
+from torc_framework.store.job_state.interruptions import IS_INTERRUPTED
 from torc_framework.store.record_kinds.jobs import COLUMNS
 from torc_framework.store.records.requirements import check_sort_method
 from torc_framework.store.runs.lifecycle import resume_workflow
@@ -25,12 +27,25 @@ CANCELED: Final = "Workflow is canceled"
 """Reason in an empty answer."""
 _COLUMNS: Final = (*COLUMNS, "attempt_id")
 _CLAIMED = Statement(sa.select(*(t.JOB.c[name] for name in _COLUMNS)).where(t.JOB.c.id.in_(ids_param())))
-_OUTPUTS: Final = {
-    f"output_{other}s": Statement(
-        sa.select(table.c.job_id, table.c[other]).where(table.c.job_id.in_(ids_param())).order_by(table.c[other])
-    )
-    for other, table in (("file_id", t.JOB_OUTPUT_FILE), ("user_data_id", t.JOB_OUTPUT_USER_DATA))
-}
+_OUTPUTS: Final = Statement(
+    sa.union_all(
+        *(
+            sa.select(sa.literal_column(f"'output_{other}s'"), table.c.job_id, table.c[other].label("other")).where(
+                table.c.job_id.in_(ids_param())
+            )
+            for other, table in (("file_id", t.JOB_OUTPUT_FILE), ("user_data_id", t.JOB_OUTPUT_USER_DATA))
+        )
+    ).order_by("other")
+)
+"""Name of the record's field, job, and id of a file or of user data that the job writes."""
+_STATE: Final = Statement(
+    sa.select(
+        t.WORKFLOW_STATUS.c.is_canceled,
+        sa.exists().where(IS_INTERRUPTED),
+        sa.exists().where(t.JOB.c.workflow_id == param("workflow"), t.JOB.c.not_before.is_not(None)),
+    ).where(t.WORKFLOW_STATUS.c.id == param("workflow")),
+    "workflow",
+)
 _READY: Final = sa.and_(t.JOB.c.workflow_id == param("workflow"), t.JOB.c.status == number(JobStatus.READY))
 _FIRST_OF = Statement(
     first(
@@ -53,9 +68,10 @@ def claim_by_resources(tx: Tx, workflow_id: int, offer: Offer) -> ClaimedJobs:
         RuleError: the sort method is not known.
     """
     check_sort_method(offer.sort_method)
-    if workflow_status(tx, workflow_id).is_canceled:
+    is_canceled, has_interrupted, _ = _state(tx, workflow_id)
+    if is_canceled:
         return ClaimedJobs([], CANCELED)
-    if offer.slots + offer.ahead > 0:
+    if has_interrupted and offer.slots + offer.ahead > 0:
         resume_workflow(tx, workflow_id)
     return _claim_and_describe(tx, choose_jobs(tx, workflow_id, offer))
 
@@ -66,24 +82,36 @@ def claim_next(tx: Tx, workflow_id: int, limit: int) -> ClaimedJobs:
     Raises:
         NotFoundError: there is no such workflow.
     """
-    if workflow_status(tx, workflow_id).is_canceled:
+    is_canceled, has_interrupted, has_delays = _state(tx, workflow_id)
+    if is_canceled:
         return ClaimedJobs([], CANCELED)
-    if limit > 0:
+    if has_interrupted and limit > 0:
         resume_workflow(tx, workflow_id)
-    early = delayed_jobs(tx, workflow_id)
+    early = delayed_jobs(tx, workflow_id) if has_delays else {}
     most = limit + len(early)
     by_requirements = (tx.rows(_FIRST_OF, workflow_id, r.id, most) for r in ready_requirements(tx, workflow_id))
     ready = (job_id for (job_id,) in chain.from_iterable(by_requirements) if job_id not in early)
     return _claim_and_describe(tx, heapq.nsmallest(limit, ready))
 
 
+def _state(tx: Tx, workflow_id: int) -> Row:
+    """Return whether a workflow is canceled, and whether it has interrupted jobs and delayed ones.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+    """
+    found = tx.row(_STATE, workflow_id)
+    if found is None:
+        raise NotFoundError("Workflow", workflow_id)
+    return found
+
+
 def _claim_and_describe(tx: Tx, job_ids: Sequence[int]) -> ClaimedJobs:
     """Claim jobs without a compute node; return their records in their order."""
     transitions.claimed(tx, None, job_ids)
-    outputs: dict[str, dict[int, list[int]]] = {name: {} for name in _OUTPUTS}
-    for name, statement in _OUTPUTS.items():
-        for job_id, other in tx.rows_for(statement, job_ids):
-            outputs[name].setdefault(job_id, []).append(other)
+    outputs: dict[str, dict[int, list[int]]] = {"output_file_ids": {}, "output_user_data_ids": {}}
+    for name, job_id, other in tx.rows_for(_OUTPUTS, job_ids):
+        outputs[name].setdefault(job_id, []).append(other)
     records = [dict(zip(_COLUMNS, row, strict=True)) for row in tx.rows_for(_CLAIMED, job_ids)]
     by_id = {record["id"]: record for record in records}
     return ClaimedJobs([_record(by_id[job_id], outputs) for job_id in job_ids])

@@ -60,7 +60,9 @@ def _create(connection: sa.Connection) -> None:
 
 
 def insert_id_counters(connection: sa.Connection) -> None:
-    """Insert the rows of ``id_counter`` for a database without ids."""
+    """Insert the rows of ``id_counter`` for a database without ids; PostgreSQL has sequences instead."""
+    if connection.dialect.name != "sqlite":
+        return
     counters = [{"table_name": table.name, "last_id": 0} for table in COUNTED]
     connection.execute(sa.insert(ID_COUNTER), counters)
 

@@ -75,6 +75,8 @@ COLUMNS: Final = (
     "shell",
     "container",
     "executor_options",
+    "stdio",
+    "delete_stdio_on_success",
 )
 """Columns of a job that its creation sets."""
 _DEFAULTS: Final = {
@@ -144,8 +146,9 @@ def _refused(job_id: int, status: JobStatus, changed: Sequence[str], wanted: str
     return RuleError(
         f"Job {job_id} is {status.label}: cannot change {', '.join(changed)}, which needs a job that is uninitialized. "
         "Once initialized, a job takes changes of scheduler_id, resource_requirements_id, failure_handler_id, "
-        "invocation_script, executor, shell, container, executor_options, cancel_on_blocking_job_failure, "
-        "supports_termination and clean_exit_after_stop, and once it is over of command."
+        "invocation_script, executor, shell, container, executor_options, stdio, delete_stdio_on_success, "
+        "cancel_on_blocking_job_failure, supports_termination and clean_exit_after_stop, and once it is over of "
+        "command."
     )
 
 

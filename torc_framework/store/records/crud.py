@@ -9,13 +9,14 @@ from contextlib import closing, contextmanager
 from typing import Any, Final
 
 import sqlalchemy as sa
+from attrs import evolve
 
 from torc_framework.models.records import FieldAccess
 from torc_framework.store.database.sql import Statement, Tx
 from torc_framework.store.errors import ConflictError, NotFoundError, RuleError
 from torc_framework.store.records.kind import PageRequest, RecordKind, Values, no_action
 from torc_framework.store.records.references import check_references
-from torc_framework.store.tables.core import WORKFLOW
+from torc_framework.store.tables.core import WORKFLOW, WORKFLOW_STATUS
 
 PAGE_BYTES: Final = 16 * 1024 * 1024
 """A page ends with the slice that makes it this large."""
@@ -32,13 +33,19 @@ def get(tx: Tx, kind: RecordKind, record_id: int) -> Values:
     Raises:
         NotFoundError: there is no record of this id.
     """
-    query = sa.select(*kind.columns).where(kind.table.c.id == record_id)
+    query = sa.select(*kind.columns).where(kind.table.c.id == record_id, *_in_existing_workflow(kind))
     row = tx.connection.execute(query).mappings().first()
     if row is None:
         raise NotFoundError(kind.title, record_id)
     record = _present(row.items(), kind.free_fields)
     add_relations(tx, kind, [record])
     return record
+
+
+def _in_existing_workflow(kind: RecordKind) -> list[sa.ColumnElement[bool]]:
+    """Return the condition on records whose workflow is not being deleted (`workflows.deletion`)."""
+    column = kind.table.c.id if kind.table is WORKFLOW else kind.table.c.get("workflow_id")
+    return [] if column is None else [sa.exists().where(WORKFLOW_STATUS.c.id == column)]
 
 
 def _present(row: Iterable[tuple[Any, Any]], free: frozenset[str]) -> Values:
@@ -70,13 +77,16 @@ def find(
     """Return one page of the records that satisfy all conditions, and how many records satisfy them.
 
     A page with a limit is limited to about `PAGE_BYTES`, too: it may have fewer records than its limit although more
-    records follow.
+    records follow. The number of records after an ``after_id`` is not counted: it is that of the page, and one more if
+    others follow.
 
     Raises:
-        RuleError: the records have no field of the name to sort by.
+        RuleError: the records have no field of the name to sort by, or the record of ``after_id`` was deleted.
     """
+    if kind.table is WORKFLOW:
+        conditions = [*conditions, *_in_existing_workflow(kind)]
     if wanted.limit < 0:
-        query = _selected(kind, kind.columns, conditions, wanted)
+        query = _selected(tx, kind, kind.columns, conditions, wanted)
         records = _records(tx, kind, query, relations=relations)
         is_last = True
     else:
@@ -84,6 +94,10 @@ def find(
         is_last = len(records) < wanted.limit and not is_full
     if is_last and (records or not wanted.offset):
         return records, wanted.offset + len(records)
+    if wanted.after_id is not None and records:
+        rest = evolve(wanted, after_id=records[-1]["id"], offset=0, limit=1)
+        follows = tx.connection.execute(_selected(tx, kind, [kind.table.c.id], conditions, rest)).first() is not None
+        return records, wanted.offset + len(records) + follows
     count = sa.select(sa.func.count()).select_from(kind.table).where(*conditions)
     return records, int(tx.connection.execute(count).scalar_one())
 
@@ -118,7 +132,7 @@ def slices(
         RuleError: the records have no field of the name to sort by.
     """
     id_column = kind.table.c.id
-    with tx.connection.execute(_selected(kind, [id_column, _size(kind)], conditions, wanted)) as found:
+    with tx.connection.execute(_selected(tx, kind, [id_column, _size(kind)], conditions, wanted)) as found:
         for ids, size in _grouped(found):
             query = sa.select(*kind.columns).where(id_column.in_(ids))
             part = _records(tx, kind, query, relations=relations)
@@ -153,6 +167,7 @@ def _size(kind: RecordKind) -> sa.ColumnElement[int]:
 
 
 def _selected(
+    tx: Tx,
     kind: RecordKind,
     columns: Sequence[sa.ColumnElement[Any]],
     conditions: Sequence[sa.ColumnElement[bool]],
@@ -166,10 +181,32 @@ def _selected(
             raise RuleError(f"cannot sort {kind.path} by {wanted.sort_by!r}; known: {', '.join(sortable)}")
         order = kind.table.c[wanted.sort_by]
     direction = _descending if wanted.reverse else _ascending
-    query = (
-        sa.select(*columns).where(*conditions).order_by(direction(order), direction(id_column)).offset(wanted.offset)
-    )
+    by = [direction(order)] if order is id_column else [direction(order), direction(id_column)]
+    query = sa.select(*columns).where(*conditions).order_by(*by)
+    if wanted.after_id is not None:
+        query = query.where(_follows(tx, kind, order, wanted.after_id, reverse=wanted.reverse))
+    if wanted.offset:
+        query = query.offset(wanted.offset)
     return query.limit(wanted.limit) if wanted.limit >= 0 else query
+
+
+def _follows(tx: Tx, kind: RecordKind, order: sa.Column[Any], after_id: int, *, reverse: bool) -> Any:
+    """Return the condition on the records that come after one, in the order of a column and the id."""
+    id_column = kind.table.c.id
+    next_ids = id_column < after_id if reverse else id_column > after_id
+    if order is id_column:
+        return next_ids
+    key = _sortable(order)
+    found = tx.connection.execute(sa.select(key).where(id_column == after_id)).first()
+    if found is None:
+        raise RuleError(f"after_id: {kind.title} {after_id} does not exist any more; read the list from its beginning")
+    value = None if found[0] is None else sa.literal(found[0], key.type)
+    nulls_follow = sa.and_(order.is_(None), next_ids) if value is None else order.is_(None)
+    if reverse:  # nulls come last
+        return nulls_follow if value is None else sa.or_(key < value, sa.and_(key == value, next_ids), nulls_follow)
+    if value is None:
+        return sa.or_(order.is_not(None), nulls_follow)
+    return sa.or_(key > value, sa.and_(key == value, next_ids))
 
 
 def _records(tx: Tx, kind: RecordKind, query: sa.Select[Any], *, relations: bool) -> list[Values]:
@@ -232,7 +269,10 @@ def add_relations(tx: Tx, kind: RecordKind, records: Sequence[Values]) -> None:
 
 def require_workflow(tx: Tx, workflow_id: int) -> None:
     """Raise `NotFoundError` unless the workflow exists."""
-    if tx.connection.execute(sa.select(WORKFLOW.c.id).where(WORKFLOW.c.id == workflow_id)).first() is None:
+    if (
+        tx.connection.execute(sa.select(WORKFLOW_STATUS.c.id).where(WORKFLOW_STATUS.c.id == workflow_id)).first()
+        is None
+    ):
         raise NotFoundError("Workflow", workflow_id)
 
 

@@ -1,8 +1,9 @@
 """Events: rows about what happened in a workflow, written in the transaction in which it happened.
 
-``data`` always has ``event_type``; the other keys are those of Torc's event stream. Only one change of the database is
-under way at a time, so an event's id is larger than the id of every event before it: a client that has read all events
-up to an id needs to remember that id only.
+``data`` always has ``event_type``; the other keys are those of Torc's event stream. Only one change of a workflow is
+under way at a time, so an event's id is larger than the ids of the workflow's events before it: a client that has read
+all events of a workflow up to an id needs to remember that id only. Events of several workflows may be committed in
+another order than that of their ids.
 """
 
 import time
@@ -17,7 +18,7 @@ from attrs import frozen
 from torc_framework.models.events import EVENT_FACTS
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.database.sql import Tx, insertion
-from torc_framework.store.tables.core import EVENT, WORKFLOW
+from torc_framework.store.tables.core import EVENT, WORKFLOW_STATUS
 
 _INSERT: Final = insertion(EVENT, "workflow_id", "timestamp", "data")
 JOBS_A_ROW: Final = 1000
@@ -105,6 +106,7 @@ def events_after(tx: Tx, workflow_id: int, last_id: int, limit: int) -> list[Sto
     query = (
         sa.select(EVENT.c.id, EVENT.c.timestamp, EVENT.c.data)
         .where(EVENT.c.workflow_id == workflow_id, EVENT.c.id > last_id)
+        .where(sa.exists().where(WORKFLOW_STATUS.c.id == workflow_id))
         .order_by(EVENT.c.id)
         .limit(limit)
     )
@@ -119,4 +121,5 @@ def last_event_id(tx: Tx, workflow_id: int) -> int | None:
 
 
 def _workflow_exists(tx: Tx, workflow_id: int) -> bool:
-    return tx.connection.execute(sa.select(WORKFLOW.c.id).where(WORKFLOW.c.id == workflow_id)).first() is not None
+    query = sa.select(WORKFLOW_STATUS.c.id).where(WORKFLOW_STATUS.c.id == workflow_id)
+    return tx.connection.execute(query).first() is not None

@@ -122,9 +122,16 @@ class RecordKind:
 
 @frozen
 class PageRequest:
-    """The part of a list that is wanted, and its order; a negative limit means no limit."""
+    """The part of a list that is wanted, and its order.
+
+    Attributes:
+        offset: Number of records to skip; the database reads these, too.
+        limit: Most records; a negative limit means no limit.
+        after_id: Skip all records up to the one of this id, in the order of the list; the database does not read these.
+    """
 
     offset: int = 0
     limit: int = 10_000
     sort_by: str | None = None
     reverse: bool = False
+    after_id: int | None = None

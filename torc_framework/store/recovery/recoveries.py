@@ -22,6 +22,7 @@ from torc_framework.store.job_state import interruptions, transitions
 from torc_framework.store.job_state.dependency_counters import downstream, recount
 from torc_framework.store.job_state.implied_dependencies import add_implied_dependencies
 from torc_framework.store.records.events import TransactionEvents, utc_text
+from torc_framework.store.records.kind import PageRequest
 from torc_framework.store.records.requirements import DEFAULT_REQUIREMENTS
 from torc_framework.store.runs import lifecycle
 from torc_framework.store.runs.workflow_status import check_run, job_counts, workflow_status
@@ -187,17 +188,17 @@ def check_recoverable(tx: Tx, workflow_id: int) -> None:
         )
 
 
-def find_recoveries(tx: Tx, workflow_id: int, offset: int = 0, limit: int = -1) -> tuple[list[RecoveryEntry], int]:
-    """Return the recovered jobs of a workflow, oldest first, and their number.
+def find_recoveries(tx: Tx, workflow_id: int, wanted: PageRequest) -> tuple[list[RecoveryEntry], int]:
+    """Return one page of the recovered jobs of a workflow, oldest first, and their number, from ``after_id`` on.
 
     Raises:
         NotFoundError: there is no such workflow.
     """
     workflow_status(tx, workflow_id)
-    mine = RECOVERY.c.workflow_id == workflow_id
-    query = sa.select(RECOVERY).where(mine).order_by(RECOVERY.c.id).offset(offset)
-    rows = tx.connection.execute(query.limit(limit) if limit >= 0 else query).mappings()
-    return [RecoveryEntry(**row) for row in rows], _count(tx, RECOVERY, mine)
+    mine = (RECOVERY.c.workflow_id == workflow_id, RECOVERY.c.id > (wanted.after_id or 0))
+    query = sa.select(RECOVERY).where(*mine).order_by(RECOVERY.c.id).offset(wanted.offset).limit(wanted.limit)
+    rows = tx.connection.execute(query).mappings()
+    return [RecoveryEntry(**row) for row in rows], _count(tx, RECOVERY, *mine)
 
 
 def _count(tx: Tx, table: sa.Table, *where: Any) -> int:

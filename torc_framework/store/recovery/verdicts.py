@@ -82,13 +82,13 @@ def judge(tx: Tx, workflow_id: int, order: VerdictOrder, user: str | None = None
 def find_verdicts(
     tx: Tx, workflow_id: int, wanted: PageRequest, job_id: int | None = None
 ) -> tuple[list[VerdictRecord], int]:
-    """Return one page of a workflow's verdicts, oldest first, and their number.
+    """Return one page of a workflow's verdicts, oldest first, and their number, from ``after_id`` on.
 
     Raises:
         NotFoundError: there is no such workflow.
     """
     require_workflow(tx, workflow_id)
-    mine = [VERDICT.c.workflow_id == workflow_id]
+    mine = [VERDICT.c.workflow_id == workflow_id, VERDICT.c.id > (wanted.after_id or 0)]
     if job_id is not None:
         mine.append(VERDICT.c.job_id == job_id)
     total = tx.connection.execute(sa.select(sa.func.count()).select_from(VERDICT).where(*mine)).scalar_one()

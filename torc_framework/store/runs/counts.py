@@ -50,12 +50,16 @@ def count_database(tx: Tx) -> DatabaseCounts:
     counts = DatabaseCounts()
     statuses: defaultdict[int, set[JobStatus]] = defaultdict(set)
     open_workflows: set[int] = set()
+    workflows = tx.rows(_WORKFLOWS)
+    existing = {row[0] for row in workflows}
     for workflow_id, status, is_interrupted, count in tx.rows(_JOBS):
+        if workflow_id not in existing:  # it is being deleted
+            continue
         statuses[workflow_id].add(JobStatus(status))
         if is_interrupted or status in UNFINISHED:
             open_workflows.add(workflow_id)
         counts.jobs[JobStatus(status).label] += count
-    for workflow_id, run_id, is_canceled, is_archived in tx.rows(_WORKFLOWS):
+    for workflow_id, run_id, is_canceled, is_archived in workflows:
         flags = bool(is_canceled), bool(is_archived), workflow_id in open_workflows
         counts.workflows[_state(run_id, *flags, bool(statuses[workflow_id] & LIVE))] += 1
     counts.runners = int(tx.value(_RUNNERS) or 0)

@@ -32,6 +32,8 @@ PARTS: Final = {
     "workflow_actions": ACTIONS,
 }
 """Lists that every document has, and the kinds of their records."""
+PAGE_RECORDS: Final = 10_000
+"""Records whose ids are in memory at a time; drivers read all rows of a query before they return the first."""
 _WRITTEN = Statement(
     sa.select(t.JOB.c.id, t.JOB.c.written_texts).where(t.JOB.c.id.in_(ids_param()), t.JOB.c.written_texts.is_not(None))
 )
@@ -63,11 +65,16 @@ def export_workflow(tx: Tx, workflow_id: int, *, include_results: bool = False, 
 
 def _all(tx: Tx, kind: RecordKind, workflow_id: int) -> Iterator[list[Values]]:
     """Yield the records of one kind in slices, in the order of their ids."""
-    mine = [kind.table.c.workflow_id == workflow_id]
-    for part, _ in slices(tx, kind, mine, PageRequest(limit=-1), relations=True):
-        if kind is JOBS:
-            _use_written_texts(tx, part)
-        yield part
+    mine, last_id = [kind.table.c.workflow_id == workflow_id], 0
+    while True:
+        begin_id = last_id
+        for part, _ in slices(tx, kind, mine, PageRequest(limit=PAGE_RECORDS, after_id=last_id), relations=True):
+            last_id = part[-1]["id"]
+            if kind is JOBS:
+                _use_written_texts(tx, part)
+            yield part
+        if last_id == begin_id:
+            return
 
 
 def _use_written_texts(tx: Tx, jobs: list[Values]) -> None:

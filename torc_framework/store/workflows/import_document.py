@@ -14,6 +14,7 @@ from attrs import define, evolve
 
 from torc_framework.models.export_document import EXPORT_VERSION, WorkflowDocument
 from torc_framework.models.plan import Barrier, Plan, PlannedJob
+from torc_framework.models.plan_parts import parts_of
 from torc_framework.models.records import JobRecord, ResourceRequirementsRecord, field_names
 from torc_framework.models.responses import ImportedWorkflow
 from torc_framework.store.database.sql import Tx, insertion
@@ -24,7 +25,7 @@ from torc_framework.store.record_kinds.results import status_number
 from torc_framework.store.records.failure_rules import check_rules
 from torc_framework.store.records.requirements import DEFAULT_REQUIREMENTS, check_sort_method, parsed_requirements
 from torc_framework.store.tables import core as t
-from torc_framework.store.workflows.plan_checks import check_names, check_options, check_order, check_shells
+from torc_framework.store.workflows.plan_checks import check_names
 from torc_framework.store.workflows.plans import PlanIds, store_plan
 
 _UNIQUE: Final = ("files", "user_data", "failure_handlers", "slurm_schedulers")
@@ -63,7 +64,7 @@ def import_workflow(tx: Tx, document: WorkflowDocument, owner: str) -> ImportedW
         raise RuleError(f"export_version is {document.export_version!r}; this server reads {EXPORT_VERSION!r}")
     positions = _DocumentPositions(document)
     plan = _plan(document, positions, owner)
-    placed = store_plan(tx, plan)
+    placed = store_plan(tx, parts_of(plan))
     _store_job_details(tx, document, plan, positions, placed)
     _update_default(tx, document, placed)
     ids = {name: positions.ids(name, placed) for name in positions.by_id}
@@ -158,7 +159,7 @@ def _plan(document: WorkflowDocument, positions: _DocumentPositions, owner: str)
         check_rules(f"failure_handlers[{n}]: ", handler.rules)
     jobs = [_planned(job, positions, f"jobs[{n}] ({job.name})") for n, job in enumerate(document.jobs)]
     dependencies, barriers = _dependencies(document.jobs, positions)
-    plan = Plan(
+    return Plan(
         workflow=evolve(document.workflow, user=owner),
         jobs=jobs,
         dependencies=dependencies,
@@ -170,10 +171,6 @@ def _plan(document: WorkflowDocument, positions: _DocumentPositions, owner: str)
         slurm_schedulers=document.slurm_schedulers,
         local_schedulers=document.local_schedulers,
     )
-    check_shells(plan)
-    check_options(plan)
-    check_order(plan)
-    return plan
 
 
 def _planned(job: JobRecord, positions: _DocumentPositions, place: str) -> PlannedJob:
@@ -190,6 +187,8 @@ def _planned(job: JobRecord, positions: _DocumentPositions, place: str) -> Plann
         shell=job.shell,
         container=job.container,
         executor_options=job.executor_options,
+        stdio=job.stdio,
+        delete_stdio_on_success=job.delete_stdio_on_success,
         cancel_on_blocking_job_failure=job.cancel_on_blocking_job_failure,
         supports_termination=job.supports_termination,
         clean_exit_after_stop=job.clean_exit_after_stop,

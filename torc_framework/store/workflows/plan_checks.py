@@ -1,13 +1,17 @@
 """Checks that a plan is consistent: names, positions, shells, and the order of its jobs.
 
-Plans from specs have passed more thorough checks already; these protect the store from other clients.
+Plans from specs have passed more thorough checks already; these protect the store from other clients. Of the jobs that
+have passed, only numbers stay in memory.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import chain, starmap
-from operator import attrgetter, gt
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from operator import attrgetter, gt, lt
+from typing import Any, Final
 
-from torc_framework.models.plan import Plan
+from torc_framework.models.plan import PlannedJob
+from torc_framework.models.plan_parts import PlanHead, PlanSlice
 from torc_framework.store.errors import RuleError
 from torc_framework.store.job_state.dependency_cycles import nodes_in_or_behind_cycles
 from torc_framework.store.records.failure_rules import check_rules
@@ -18,40 +22,176 @@ from torc_framework.store.records.requirements import (
     check_sort_method,
 )
 
-
-def check_plan(plan: Plan) -> None:
-    """Raise `RuleError` unless names are unique, all positions exist, and the dependencies have no cycle."""
-    if not plan.workflow.name:
-        raise RuleError("the workflow has no name")
-    check_sort_method(plan.workflow.jobs_sort_method)
-    check_shells(plan)
-    check_options(plan)
-    check_names("job", map(attrgetter("name"), plan.jobs), len(plan.jobs))
-    for kind, records in (
-        ("file", plan.files),
-        ("user data", plan.user_data),
-        ("resource requirements", plan.resource_requirements),
-        ("failure handler", plan.failure_handlers),
-    ):
-        check_names(kind, (record.name for record in records), len(records))
-    if any(record.name == DEFAULT_REQUIREMENTS for record in plan.resource_requirements):
-        raise RuleError("resource requirements must not be named 'default': every workflow has its own")
-    for handler in plan.failure_handlers:
-        check_rules(f"failure handler {handler.name!r}: ", handler.rules)
-    _check_positions(plan)
-    check_order(plan)
+_LISTS: Final = {
+    "input_files": "files",
+    "output_files": "files",
+    "input_user_data": "user_data",
+    "output_user_data": "user_data",
+}
+_SINGLES: Final = {
+    "resource_requirements": "resource_requirements",
+    "failure_handler": "failure_handlers",
+    "scheduler": "slurm_schedulers",
+}
+_ATTRIBUTES: Final[dict[str, Callable[[Any], Any]]] = {name: attrgetter(name) for name in (*_LISTS, *_SINGLES)}
+_NAME: Final = attrgetter("name")
+_SHELL: Final = attrgetter("shell")
+_GROUPS: Final = 64
+"""Number of groups of `_DistinctNumbers`; a group of a million numbers takes two MiB while it is counted."""
+_NAMES_SHOWN: Final = 10
 
 
-def check_shells(plan: Plan) -> None:
-    """Raise `RuleError` unless every shell is a program with its options."""
-    for shell in {plan.workflow.shell, *map(attrgetter("shell"), plan.jobs)}:
-        check_shell(shell)
+class _DistinctNumbers:
+    """Numbers of 64 bits, and whether one of them occurs twice; each takes eight bytes."""
+
+    def __init__(self) -> None:
+        self._groups = [array("q") for _ in range(_GROUPS)]
+
+    def add(self, numbers: Iterable[int]) -> None:
+        """Add numbers."""
+        appends = [group.append for group in self._groups]
+        for number in numbers:
+            appends[number % _GROUPS](number)
+
+    def repeated(self) -> int:
+        """Return how many numbers were added before."""
+        return sum(len(group) - len(set(group)) for group in self._groups)
 
 
-def check_options(plan: Plan) -> None:
+class PlanChecks:
+    """The checks of one plan: of its head by `check_head`, of its slices while `checked` yields them.
+
+    What is left to the database is to count repeated names if `may_repeat_names`: here, names are compared by hash.
+    """
+
+    def __init__(self, head: PlanHead) -> None:
+        self._head = head
+        self._pairs = array("i")
+        """The dependencies, until their order is checked."""
+        self._dependency_count = 0
+        self._names = _DistinctNumbers()
+        self._shells: set[str | None] = {None}
+        self._job_count = 0
+        self._stuck: dict[int, str] | None = None
+        """Jobs of a cycle or behind one, by position, with their names as far as known; None before the check."""
+
+    def check_head(self) -> None:
+        """Raise `RuleError` unless names are unique and all positions exist in what is not in slices."""
+        head = self._head
+        if not head.workflow.name:
+            raise RuleError("the workflow has no name")
+        check_sort_method(head.workflow.jobs_sort_method)
+        check_shell(head.workflow.shell)
+        for kind, records in (
+            ("file", head.files),
+            ("user data", head.user_data),
+            ("resource requirements", head.resource_requirements),
+            ("failure handler", head.failure_handlers),
+        ):
+            check_names(kind, (record.name for record in records), len(records))
+        if any(record.name == DEFAULT_REQUIREMENTS for record in head.resource_requirements):
+            raise RuleError("resource requirements must not be named 'default': every workflow has its own")
+        for handler in head.failure_handlers:
+            check_rules(f"failure handler {handler.name!r}: ", handler.rules)
+        jobs, schedulers = head.job_count, len(head.slurm_schedulers)
+        _check_positions("actions", chain.from_iterable(action.jobs or () for action in head.actions), jobs)
+        _check_positions("actions", (a.scheduler for a in head.actions if a.scheduler is not None), schedulers)
+        _check_positions("barriers", chain.from_iterable([*b.upstream, *b.downstream] for b in head.barriers), jobs)
+        for barrier in head.barriers:
+            if not barrier.upstream or not barrier.downstream:
+                raise RuleError("barriers: one has no jobs on one side")
+            if any(len(set(side)) != len(side) for side in (barrier.upstream, barrier.downstream)):
+                raise RuleError("barriers: one lists a job twice")
+
+    def checked(self, slices: Iterable[PlanSlice]) -> Iterator[PlanSlice]:
+        """Yield the slices, each after its check.
+
+        Raises:
+            RuleError: a slice is inconsistent; or after the last one, the plan is not complete or the dependencies have
+                a cycle.
+        """
+        for part in slices:
+            if part.dependencies:
+                self._check_dependencies(part.dependencies)
+            if part.jobs:
+                if self._stuck is None:
+                    self._check_order()
+                self._check_jobs(part.jobs)
+            yield part
+        self._check_whole()
+
+    def may_repeat_names(self) -> bool:
+        """Return whether names of jobs may occur more than once; a difference of all names is certain."""
+        return self._names.repeated() > 0
+
+    def _check_dependencies(self, positions: Sequence[int]) -> None:
+        if self._stuck is not None:
+            raise RuleError("dependencies: they must come before the jobs")
+        if len(positions) % 2:
+            raise RuleError("dependencies: a slice ends in the middle of a pair")
+        _check_positions("dependencies", positions, self._head.job_count)
+        self._pairs.extend(positions)
+        self._dependency_count += len(positions) // 2
+
+    def _check_jobs(self, jobs: Sequence[PlannedJob]) -> None:
+        if not all(map(_NAME, jobs)):
+            raise RuleError("a job has no name")
+        self._names.add(map(hash, map(_NAME, jobs)))
+        shells = {*map(_SHELL, jobs)}
+        for shell in shells - self._shells:
+            check_shell(shell)
+        self._shells |= shells
+        check_options(jobs)
+        for name, target in _SINGLES.items():
+            positions = {*map(_ATTRIBUTES[name], jobs)} - {None}
+            _check_positions(name, positions, len(getattr(self._head, target)))
+        for name, target in _LISTS.items():
+            lists = [*filter(None, map(_ATTRIBUTES[name], jobs))]
+            _check_positions(name, chain.from_iterable(lists), len(getattr(self._head, target)))
+            if any(len(set(several)) != len(several) for several in lists if len(several) > 1):
+                raise RuleError(f"{name}: a job lists one twice")
+        if self._stuck:
+            for position in self._stuck.keys() & range(self._job_count, self._job_count + len(jobs)):
+                self._stuck[position] = jobs[position - self._job_count].name
+        self._job_count += len(jobs)
+
+    def _check_order(self) -> None:
+        """Find repeated dependencies, which are refused at once, and cycles, which are refused when names are known."""
+        head, self._stuck = self._head, {}
+        waiting, awaited = self._pairs[0::2], self._pairs[1::2]
+        self._pairs = array("i")
+        if _has_repeated_pair(waiting, awaited, head.job_count):
+            raise RuleError("dependencies: a pair occurs twice")
+        if all(map(gt, waiting, awaited)) and all(
+            max(barrier.upstream) < min(barrier.downstream) for barrier in head.barriers
+        ):
+            return  # every job waits only for jobs before it in the list
+        barrier_edges = [
+            edge
+            for node, barrier in enumerate(head.barriers, head.job_count)
+            for edge in (*((node, job) for job in barrier.upstream), *((job, node) for job in barrier.downstream))
+        ]
+        edges = chain(zip(waiting, awaited, strict=True), barrier_edges)
+        stuck = nodes_in_or_behind_cycles(head.job_count + len(head.barriers), edges)
+        self._stuck = dict.fromkeys(islice((node for node in stuck if node < head.job_count), _NAMES_SHOWN), "")
+
+    def _check_whole(self) -> None:
+        head = self._head
+        for kind, found, wanted in (
+            ("dependencies", self._dependency_count, head.dependency_count),
+            ("jobs", self._job_count, head.job_count),
+        ):
+            if found != wanted:
+                raise RuleError(f"the plan has {found} {kind}, and its head announces {wanted}")
+        if self._stuck:
+            names = ", ".join(self._stuck.values())
+            raise RuleError(f"the dependencies have a cycle; among its jobs or waiting for it: {names}")
+
+
+def check_options(jobs: Iterable[PlannedJob]) -> None:
     """Raise `RuleError` unless the options of executors that jobs have are of the form and size that is allowed."""
     checked: set[int] = set()
-    for job in plan.jobs:
+    for job in jobs:
         if job.executor_options is not None and id(job.executor_options) not in checked:
             check_executor_options(job.executor_options, f"job {job.name!r}: ")
             checked.add(id(job.executor_options))
@@ -66,59 +206,19 @@ def check_names(kind: str, names: Iterable[str], count: int) -> None:
         raise RuleError(f"{count - len(seen)} {kind} name(s) occur more than once")
 
 
-def _check_positions(plan: Plan) -> None:
-    jobs = plan.jobs
-    lists = {name: list(filter(None, map(attrgetter(name), jobs))) for name in _LISTS}
-    used: list[tuple[str, Iterable[int], Sequence[object]]] = [
-        ("dependencies", chain.from_iterable(plan.dependencies), jobs),
-        ("barriers", chain.from_iterable([*b.upstream, *b.downstream] for b in plan.barriers), jobs),
-        ("actions", chain.from_iterable(action.jobs or () for action in plan.actions), jobs),
-        ("actions", (a.scheduler for a in plan.actions if a.scheduler is not None), plan.slurm_schedulers),
-        *((name, chain.from_iterable(lists[name]), getattr(plan, target)) for name, target in _LISTS.items()),
-        *((name, {*map(attrgetter(name), jobs)} - {None}, getattr(plan, target)) for name, target in _SINGLES.items()),
-    ]
-    for name, positions, target in used:
-        distinct = set(positions)
-        if distinct and not (min(distinct) >= 0 and max(distinct) < len(target)):
-            wrong = min(distinct) if min(distinct) < 0 else max(distinct)
-            raise RuleError(f"{name}: position {wrong} is not among the {len(target)} there are")
-    for name, several in lists.items():
-        if any(len(set(positions)) != len(positions) for positions in several if len(positions) > 1):
-            raise RuleError(f"{name}: a job lists one twice")
+def _check_positions(name: str, positions: Iterable[int], count: int) -> None:
+    """Raise `RuleError` unless all positions are among ``count``."""
+    several = [*positions]
+    if several and not (min(several) >= 0 and max(several) < count):
+        wrong = min(several) if min(several) < 0 else max(several)
+        raise RuleError(f"{name}: position {wrong} is not among the {count} there are")
 
 
-_LISTS = {
-    "input_files": "files",
-    "output_files": "files",
-    "input_user_data": "user_data",
-    "output_user_data": "user_data",
-}
-_SINGLES = {
-    "resource_requirements": "resource_requirements",
-    "failure_handler": "failure_handlers",
-    "scheduler": "slurm_schedulers",
-}
-
-
-def check_order(plan: Plan) -> None:
-    """Raise `RuleError` if dependencies are repeated or have a cycle."""
-    if len(set(plan.dependencies)) != len(plan.dependencies):
-        raise RuleError("dependencies: a pair occurs twice")
-    for barrier in plan.barriers:
-        if not barrier.upstream or not barrier.downstream:
-            raise RuleError("barriers: one has no jobs on one side")
-        if any(len(set(side)) != len(side) for side in (barrier.upstream, barrier.downstream)):
-            raise RuleError("barriers: one lists a job twice")
-    if all(starmap(gt, plan.dependencies)) and all(
-        max(barrier.upstream) < min(barrier.downstream) for barrier in plan.barriers
-    ):
-        return  # every job waits only for jobs before it in the list
-    barrier_edges = [
-        edge
-        for node, barrier in enumerate(plan.barriers, len(plan.jobs))
-        for edge in (*((node, job) for job in barrier.upstream), *((job, node) for job in barrier.downstream))
-    ]
-    stuck = nodes_in_or_behind_cycles(len(plan.jobs) + len(plan.barriers), chain(plan.dependencies, barrier_edges))
-    names = [plan.jobs[node].name for node in stuck if node < len(plan.jobs)]
-    if names:
-        raise RuleError(f"the dependencies have a cycle; among its jobs or waiting for it: {', '.join(names[:10])}")
+def _has_repeated_pair(waiting: Sequence[int], awaited: Sequence[int], job_count: int) -> bool:
+    """Return whether a pair of positions occurs twice."""
+    codes = array("q", (job * job_count + on for job, on in zip(waiting, awaited, strict=True)))
+    if all(map(lt, codes, islice(codes, 1, None))):
+        return False  # they are in order, as plans from specs have them
+    distinct = _DistinctNumbers()
+    distinct.add(codes)
+    return distinct.repeated() > 0

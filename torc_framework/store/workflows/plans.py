@@ -6,8 +6,10 @@ The ids of all rows are reserved before the rows are inserted, so that the rows 
 
 import gc
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Final
 
@@ -16,7 +18,8 @@ import sqlalchemy as sa
 from attrs import frozen
 
 from torc_framework.models.executor_options import options_text
-from torc_framework.models.plan import USER_DATA_REFERENCE, Plan, PlannedAction
+from torc_framework.models.plan import USER_DATA_REFERENCE, Barrier, Plan, PlannedAction, PlannedJob
+from torc_framework.models.plan_parts import PlanHead, PlanParts, PlanSlice, parts_of
 from torc_framework.models.records import FieldAccess, ResourceRequirementsRecord, UserDataRecord, WorkflowRecord
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.database.sql import Insertion, Row, Statement, Tx, insertion, param
@@ -34,7 +37,7 @@ from torc_framework.store.records.requirements import (
     parsed_requirements,
 )
 from torc_framework.store.tables import core as t
-from torc_framework.store.workflows.plan_checks import check_plan
+from torc_framework.store.workflows.plan_checks import PlanChecks
 
 _USER_DATA_MARK: Final = "${user_data."
 
@@ -110,11 +113,17 @@ _INSERT_JOBS: Final = insertion(
     "shell",
     "container",
     "executor_options",
+    "stdio",
+    "delete_stdio_on_success",
     "blockers",
     "dependencies_resolved",
 )
 _STORE_WRITTEN_TEXTS = Statement(
     sa.update(t.JOB).where(t.JOB.c.id == param("job")).values(written_texts=param("texts")), "texts", "job"
+)
+_REPEATED_NAMES: Final = Statement(
+    sa.select(sa.func.count() - sa.func.count(t.JOB.c.name.distinct())).where(t.JOB.c.workflow_id == param("workflow")),
+    "workflow",
 )
 _INSERT_DEPENDENCIES: Final = insertion(t.JOB_DEPENDENCY, "job_id", "depends_on_job_id")
 _INSERT_GROUPS: Final = insertion(t.DEPENDENCY_GROUP, "id", "workflow_id", "remaining")
@@ -171,7 +180,7 @@ def new_workflow(tx: Tx, sent: Mapping[str, Any]) -> Values:
     return get(tx, WORKFLOWS, create_workflow(tx, record))
 
 
-def create_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> PlanCounts:
+def create_plan(tx: Tx, plan: Plan | PlanParts, *, initialized: bool = False) -> PlanCounts:
     """Store a plan.
 
     Args:
@@ -180,27 +189,62 @@ def create_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> PlanCounts:
     Raises:
         RuleError: the plan is inconsistent; the caller must roll the transaction back.
     """
-    check_plan(plan)
+    parts = plan if isinstance(plan, PlanParts) else parts_of(plan)
+    placed = store_plan(tx, parts, initialized=initialized)
+    return PlanCounts(placed.workflow_id, {name: _count(parts.head, part) for name, part in _COUNTS.items()})
+
+
+def store_plan(tx: Tx, parts: PlanParts, *, initialized: bool = False) -> PlanIds:
+    """Store a plan; return the ids of its records.
+
+    Raises:
+        RuleError: the plan is inconsistent; the caller must roll the transaction back.
+    """
+    head, checks = parts.head, PlanChecks(parts.head)
+    checks.check_head()
     with _no_garbage_collection():
-        placed = store_plan(tx, plan, initialized=initialized)
-    return PlanCounts(placed.workflow_id, {name: len(getattr(plan, part)) for name, part in _COUNTS.items()})
+        workflow_id = create_workflow(tx, head.workflow)
+        first = {part: insert_records(tx, part, getattr(head, part), workflow_id) for part in _RECORD_TABLES}
+        first["jobs"] = tx.new_ids(t.JOB, head.job_count)
+        first["default"] = default_requirements(tx, workflow_id)
+        placed = PlanIds(workflow_id, first)
+        _insert_slices(tx, head, checks.checked(parts.slices), placed, _status_of_new_jobs(initialized=initialized))
+        if checks.may_repeat_names():
+            _refuse_repeated_names(tx, workflow_id)
+        _insert_barriers(tx, head.barriers, workflow_id, first["jobs"])
+        insert_actions(
+            tx, workflow_id, head.actions, first_job=first["jobs"], first_scheduler=first["slurm_schedulers"]
+        )
+    return placed
 
 
-def store_plan(tx: Tx, plan: Plan, *, initialized: bool = False) -> PlanIds:
-    """Store a plan that has been checked to be consistent."""
-    workflow_id = create_workflow(tx, plan.workflow)
-    first = {part: insert_records(tx, part, getattr(plan, part), workflow_id) for part in _RECORD_TABLES}
-    first["jobs"] = first_job = tx.new_ids(t.JOB, len(plan.jobs))
-    first["default"] = default_requirements(tx, workflow_id)
-    status = _status_of_new_jobs(initialized=initialized)
-    tx.insert(_INSERT_JOBS, _job_rows(plan, workflow_id, first_job, first, status))
-    tx.insert(_INSERT_DEPENDENCIES, ((first_job + job, first_job + on) for job, on in plan.dependencies))
-    _insert_barriers(tx, plan, workflow_id, first_job)
-    for relation, (statement, part) in _JOB_RELATIONS.items():
-        tx.insert(statement, _relation_rows(plan, relation, first_job, first[part]))
-    insert_actions(tx, workflow_id, plan.actions, first_job=first_job, first_scheduler=first["slurm_schedulers"])
-    tx.run_each(_STORE_WRITTEN_TEXTS, _written_texts(plan, first_job))
-    return PlanIds(workflow_id, first)
+def _count(head: PlanHead, part: str) -> int:
+    counts = {"jobs": head.job_count, "dependencies": head.dependency_count}
+    return counts[part] if part in counts else len(getattr(head, part))
+
+
+def _insert_slices(
+    tx: Tx, head: PlanHead, slices: Iterable[PlanSlice], placed: PlanIds, status: tuple[int, int]
+) -> None:
+    """Insert jobs and dependencies; the dependencies come first in the slices, and refer to rows of jobs."""
+    first_job = start = placed.first["jobs"]
+    positions = array("i")
+    blockers = array("i")
+    rows = _JobRows(head, placed, status)
+    for part in slices:
+        positions.extend(part.dependencies)
+        if not part.jobs:
+            continue
+        blockers = blockers or _blockers(head, positions)
+        tx.insert(_INSERT_JOBS, rows.of(part.jobs, start, blockers[start - first_job :]))
+        for relation, (statement, records) in _JOB_RELATIONS.items():
+            tx.insert(statement, _relation_rows(part.jobs, relation, start, placed.first[records]))
+        tx.run_each(_STORE_WRITTEN_TEXTS, _written_texts(part.jobs, start))
+        start += len(part.jobs)
+    tx.insert(
+        _INSERT_DEPENDENCIES,
+        ((first_job + job, first_job + on) for job, on in zip(positions[0::2], positions[1::2], strict=True)),
+    )
 
 
 def insert_records(tx: Tx, part: str, records: Sequence[Any], workflow_id: int) -> int:
@@ -217,14 +261,18 @@ def insert_records(tx: Tx, part: str, records: Sequence[Any], workflow_id: int) 
     return start
 
 
-def _blockers(plan: Plan) -> list[int]:
+def _refuse_repeated_names(tx: Tx, workflow_id: int) -> None:
+    """Raise `RuleError` if jobs of a workflow have the same name."""
+    repeated = tx.value(_REPEATED_NAMES, workflow_id)
+    if repeated:
+        raise RuleError(f"{repeated} job name(s) occur more than once")
+
+
+def _blockers(head: PlanHead, positions: Sequence[int]) -> "array[int]":
     """Return the number of blockers of each job."""
-    blockers = [0] * len(plan.jobs)
-    for job, _ in plan.dependencies:
+    blockers = array("i", bytes(4 * head.job_count))
+    for job in chain(positions[0::2], *(barrier.downstream for barrier in head.barriers)):
         blockers[job] += 1
-    for barrier in plan.barriers:
-        for job in barrier.downstream:
-            blockers[job] += 1
     return blockers
 
 
@@ -235,40 +283,53 @@ def _status_of_new_jobs(*, initialized: bool) -> tuple[int, int]:
     return int(free), int(waiting)
 
 
-def _job_rows(
-    plan: Plan, workflow_id: int, first_job: int, first: dict[str, int], status: tuple[int, int]
-) -> Iterator[Row]:
-    default, (free, waiting) = first["default"], status
-    requirements, handlers = first["resource_requirements"], first["failure_handlers"]
-    schedulers = first["slurm_schedulers"]
-    insert_ids = _user_data_ids(plan, first["user_data"])
-    for job_id, (job, waits_for) in enumerate(zip(plan.jobs, _blockers(plan), strict=True), first_job):
-        command, script = job.command, job.invocation_script
-        yield (
-            job_id,
-            workflow_id,
-            job.name,
-            insert_ids(command) if _USER_DATA_MARK in command else command,
-            insert_ids(script) if script is not None and _USER_DATA_MARK in script else script,
-            waiting if waits_for else free,
-            1 if job.cancel_on_blocking_job_failure else 0,
-            1 if job.supports_termination else 0,
-            job.clean_exit_after_stop,
-            default if job.resource_requirements is None else requirements + job.resource_requirements,
-            None if job.scheduler is None else schedulers + job.scheduler,
-            None if job.failure_handler is None else handlers + job.failure_handler,
-            job.executor,
-            job.shell,
-            job.container,
-            None if job.executor_options is None else options_text(job.executor_options),
-            waits_for,
-            1,
-        )
+class _JobRows:
+    """The rows of jobs, made from one plan's head and the ids of its records."""
+
+    def __init__(self, head: PlanHead, placed: PlanIds, status: tuple[int, int]) -> None:
+        self._placed = placed
+        self._status = status
+        self._insert_ids = _user_data_ids(head.user_data, placed.first["user_data"])
+
+    def of(self, jobs: Sequence[PlannedJob], start: int, blockers: Iterable[int]) -> Iterator[Row]:
+        """Yield the rows of jobs.
+
+        Args:
+            start: Id of the first of these jobs.
+            blockers: The number of blockers of each of these jobs; further ones are ignored.
+        """
+        workflow_id, first, (free, waiting) = self._placed.workflow_id, self._placed.first, self._status
+        default, requirements = first["default"], first["resource_requirements"]
+        handlers, schedulers, insert_ids = first["failure_handlers"], first["slurm_schedulers"], self._insert_ids
+        for job_id, (job, waits_for) in enumerate(zip(jobs, blockers, strict=False), start):
+            command, script = job.command, job.invocation_script
+            yield (
+                job_id,
+                workflow_id,
+                job.name,
+                insert_ids(command) if _USER_DATA_MARK in command else command,
+                insert_ids(script) if script is not None and _USER_DATA_MARK in script else script,
+                waiting if waits_for else free,
+                1 if job.cancel_on_blocking_job_failure else 0,
+                1 if job.supports_termination else 0,
+                job.clean_exit_after_stop,
+                default if job.resource_requirements is None else requirements + job.resource_requirements,
+                None if job.scheduler is None else schedulers + job.scheduler,
+                None if job.failure_handler is None else handlers + job.failure_handler,
+                job.executor,
+                job.shell,
+                job.container,
+                None if job.executor_options is None else options_text(job.executor_options),
+                job.stdio,
+                job.delete_stdio_on_success,
+                waits_for,
+                1,
+            )
 
 
-def _user_data_ids(plan: Plan, first: int) -> Callable[[str], str]:
+def _user_data_ids(records: Sequence[UserDataRecord], first: int) -> Callable[[str], str]:
     """Return a function that replaces the names of user data in a text by ids."""
-    ids = {record.name: record_id for record_id, record in enumerate(plan.user_data, first)}
+    ids = {record.name: record_id for record_id, record in enumerate(records, first)}
 
     def replace(match: re.Match[str]) -> str:
         if match[1] not in ids:
@@ -278,25 +339,27 @@ def _user_data_ids(plan: Plan, first: int) -> Callable[[str], str]:
     return lambda text: USER_DATA_REFERENCE.sub(replace, text)
 
 
-def _written_texts(plan: Plan, first_job: int) -> list[Row]:
+def _written_texts(jobs: Sequence[PlannedJob], start: int) -> list[Row]:
     """Return the texts that name user data, as they were written, of jobs that have such texts."""
     found: list[Row] = []
-    for job_id, job in enumerate(plan.jobs, first_job):
-        texts = {"command": job.command, "invocation_script": job.invocation_script or ""}
-        if named := {name: text for name, text in texts.items() if _USER_DATA_MARK in text}:
+    for job_id, job in enumerate(jobs, start):
+        command, script = job.command, job.invocation_script
+        if _USER_DATA_MARK in command or (script is not None and _USER_DATA_MARK in script):
+            texts = {"command": command, "invocation_script": script or ""}
+            named = {name: text for name, text in texts.items() if _USER_DATA_MARK in text}
             found.append((_encode(named).decode(), job_id))
     return found
 
 
-def _relation_rows(plan: Plan, relation: str, first_job: int, first: int) -> Iterator[Row]:
-    positions = map(attrgetter(relation), plan.jobs)
-    return ((job_id, first + n) for job_id, several in enumerate(positions, first_job) if several for n in several)
+def _relation_rows(jobs: Sequence[PlannedJob], relation: str, start: int, first: int) -> Iterator[Row]:
+    positions = map(attrgetter(relation), jobs)
+    return ((job_id, first + n) for job_id, several in enumerate(positions, start) if several for n in several)
 
 
-def _insert_barriers(tx: Tx, plan: Plan, workflow_id: int, first_job: int) -> None:
-    if not plan.barriers:
+def _insert_barriers(tx: Tx, barriers: Sequence[Barrier], workflow_id: int, first_job: int) -> None:
+    if not barriers:
         return
-    groups = list(enumerate(plan.barriers, tx.new_ids(t.DEPENDENCY_GROUP, len(plan.barriers))))
+    groups = list(enumerate(barriers, tx.new_ids(t.DEPENDENCY_GROUP, len(barriers))))
     tx.insert(_INSERT_GROUPS, [(group, workflow_id, len(barrier.upstream)) for group, barrier in groups])
     tx.insert(_INSERT_MEMBERS, [(group, first_job + job) for group, b in groups for job in b.upstream])
     tx.insert(_INSERT_WAITERS, [(group, first_job + job) for group, b in groups for job in b.downstream])

@@ -59,8 +59,8 @@ class AttemptOrder(namedtuple("AttemptOrder", "job_id attempt_id lane arguments 
     Attributes:
         arguments: The command line as words.
         environment: Variables beyond those of the supervisor.
-        stdout: Path of the file for standard output; "" is none.
-        stderr: Path of the file for standard error; "" is that of standard output.
+        stdout: Path of the file for standard output; the null device if it is not kept.
+        stderr: Path of the file for standard error, likewise. It may be that of standard output.
         cgroup: Control group to create for it, if any.
     """
 

@@ -7,6 +7,7 @@ that exits with status 0; otherwise it reads the journal, waits for the running 
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from time import CLOCK_BOOTTIME, clock_gettime, monotonic, sleep, time
@@ -24,6 +25,8 @@ PR_SET_CHILD_SUBREAPER = 36
 EXEC_PATIENCE_S = 2.0
 """How long the reaper waits for the exec of a process that the killed supervisor had just started."""
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+GC_THRESHOLDS = (50_000, 20, 50)
+"""For `gc.set_threshold`: the supervisor's objects contain no cycles, and searches for cycles take CPU time."""
 
 
 def main(*home: str) -> None:
@@ -47,6 +50,8 @@ def main(*home: str) -> None:
         os.setsid()  # so that a signal to the group of one does not reach the other
         os.read(readable, 1)  # returns when the reaper is ready: no attempt starts before that
         os.close(readable)
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
         Supervisor(group, pending).serve()
         return
     os.close(readable)

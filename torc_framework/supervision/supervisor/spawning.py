@@ -54,8 +54,8 @@ class Spawner:
         Args:
             arguments: The command line as words.
             environment: Its environment.
-            out: Path of the file for standard output; "" is none.
-            err: Path of the file for standard error; "" is that of standard output.
+            out: Path of the file for standard output; the null device if it is not kept.
+            err: Path of the file for standard error, likewise. It may be that of standard output.
 
         Raises:
             OSError: the process cannot be started; the error names the file or folder that is the cause.
@@ -65,7 +65,7 @@ class Spawner:
         except OSError as error:
             if error.errno in SHORTAGE_ERRNOS:
                 raise
-        logs = [path for path in (out, err) if path]
+        logs = {out, err} - {os.devnull}
         for path in logs:
             prepare_log_path(path)
         try:
@@ -79,12 +79,7 @@ class Spawner:
             raise
 
     def _spawn_once(self, arguments: list[str], environment: dict[bytes, bytes], out: str, err: str) -> int:
-        actions: list[tuple] = [  # type: ignore[type-arg] # `typing` is not loaded here
-            (os.POSIX_SPAWN_OPEN, 1, out, LOG_FLAGS, 0o666)
-            if out
-            else (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 2, err, LOG_FLAGS, 0o666) if err else (os.POSIX_SPAWN_DUP2, 1, 2),
-        ]
+        actions = [open_action(1, out), (os.POSIX_SPAWN_DUP2, 1, 2) if err == out else open_action(2, err)]
         if self.setsid:
             return os.posix_spawn(
                 arguments[0],
@@ -105,6 +100,11 @@ class Spawner:
             setsigmask=(),
             setsigdef=self.ignored,
         )
+
+
+def open_action(descriptor: int, path: str) -> tuple:  # type: ignore[type-arg] # `typing` is not loaded here
+    """Return the action by which a child opens a new log, or the null device."""
+    return os.POSIX_SPAWN_OPEN, descriptor, path, os.O_WRONLY if path == os.devnull else LOG_FLAGS, 0o666
 
 
 def prepare_log_path(path: str) -> None:

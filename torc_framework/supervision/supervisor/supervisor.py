@@ -26,6 +26,7 @@ from torc_framework.supervision.supervisor import (
     send_signal,
     signal_group,
 )
+from torc_framework.supervision.supervisor.followers import Followers
 from torc_framework.supervision.supervisor.process_shortage import ProcessShortage
 from torc_framework.supervision.supervisor.spawning import Spawner
 from torc_framework.supervision.supervisor.unrecorded_exits import UnrecordedExits
@@ -36,8 +37,10 @@ if TYPE_CHECKING:
 
 CORE_FLAG = 0x80
 """Bit of a wait status: the process wrote a core file."""
-MESSAGE_DELAY_S = 0.01
+MESSAGE_DELAY_S = 0.025
 """How long messages are collected while attempts are queued; without queued attempts an end is sent at once."""
+CHAIN_DELAY_S = 0.01
+"""The same while followers wait: the runner has to order more of them before these have ended."""
 LEFTOVER_CHECK_S = 0.05
 """Interval of the checks for processes that are left of a process group after its leader was stopped."""
 CGROUP_PATIENCE_S = 2.0
@@ -105,11 +108,14 @@ class Supervisor:
         self.queued: dict[int, deque[AttemptOrder]] = {}
         self.waiting: dict[Key, int] = {}
         """Lane of each queued attempt."""
+        self.followers = Followers()
         self.orphaned = False
         self.own_peak_kib = 0
         self.unwritten = b""
         self.write_error: str | None = None
         self.shortage = ProcessShortage()
+        self.followed: list[tuple] = []  # type: ignore[type-arg] # `typing` is not loaded here
+        """Messages about followers, which the runner gets before those about starts and ends."""
         self.started: dict[Key, tuple[float, float]] = {}
         self.messages: list[tuple] = []  # type: ignore[type-arg] # `typing` is not loaded here
         self.messages_since = 0.0
@@ -155,7 +161,7 @@ class Supervisor:
         if self.due and (wait_s := self.shortage.wait_s(len(self.live))) is not None:
             waits_s.append(wait_s)
         if (self.messages or self.started) and not self.outbox:
-            waits_s.append(max(0.0, MESSAGE_DELAY_S - (monotonic() - self.messages_since)))
+            waits_s.append(max(0.0, self.message_delay_s() - (monotonic() - self.messages_since)))
         return min(waits_s) * 1000 if waits_s else None
 
     # --- commands of the runner ------------------------------------------------------------------
@@ -182,6 +188,7 @@ class Supervisor:
         self.poller.unregister(CONTROL_FD)
         os.close(CONTROL_FD)
         self.due.clear()
+        self.followers.clear()
         self.queued.clear()
         self.waiting.clear()
         self.write_journal("O\n")
@@ -195,6 +202,20 @@ class Supervisor:
         for order in map(AttemptOrder._make, orders):
             self.queued.setdefault(order.lane, deque()).append(order)
             self.waiting[order.key] = order.lane
+
+    def follow(self, orders: list[tuple[Key, tuple]]) -> None:  # type: ignore[type-arg] # as above
+        """Start each of these attempts when the one before its order has ended with exit code 0.
+
+        One whose predecessor is already over is dropped: the runner learns of that end and decides itself.
+        """
+        known = {*self.leaders, *self.waiting, *(order.key for order in self.due)}
+        for predecessor, order in orders:
+            if predecessor in known or predecessor in self.followers:
+                self.followers.add(predecessor, AttemptOrder._make(order))
+
+    def unfollow(self) -> None:
+        """Drop all followers that wait."""
+        self.followers.clear()
 
     def promote(self, keys: list[Key]) -> None:
         """Start these queued attempts now; those already started are not changed."""
@@ -395,8 +416,23 @@ class Supervisor:
         del self.leaders[job.key]
         if job.cgroup:
             self.cgroups_to_remove[job.cgroup] = bool(job.stopping), monotonic() + CGROUP_PATIENCE_S
+        follower = self.take_follower(job)
         self.add_message(job.end_message)
-        self.start_next(job.lane)
+        if follower is None:
+            self.start_next(job.lane)
+        else:
+            self.followed.append(("F", *follower.key, *job.key))
+            self.due.append(follower)
+
+    def take_follower(self, job: RunningAttempt) -> AttemptOrder | None:
+        """Return the attempt to start in the place of one that has ended; None if it ended badly or was stopped.
+
+        Queued attempts of its lane go first: the runner has queued them because they are older.
+        """
+        status = job.end_message[3]
+        if status != 0 or job.stopping or self.queued.get(job.lane):
+            return None
+        return self.followers.take(job.key)
 
     def check_lingering(self) -> None:
         """Report the ends of stopped attempts whose process group has ended or was killed."""
@@ -421,26 +457,35 @@ class Supervisor:
         """Keep a message for the runner."""
         if not self.messages and not self.started:
             self.messages_since = monotonic()
+        key = (message[1], message[2])
         if message[0] == "E":
-            self.started.pop((message[1], message[2]), None)
+            self.started.pop(key, None)
+        self.followers.drop_behind(key)  # the attempt is over, and the follower was not started
         self.messages.append(message)
 
     def send_messages(self) -> None:
-        """Send the messages to the runner, at once or after `MESSAGE_DELAY_S`."""
+        """Send the messages to the runner, at once or after a delay."""
         if self.unwritten:
             self.write_journal("")
         if self.orphaned:
+            self.followed.clear()
             self.messages.clear()
             self.started.clear()
             return
-        delays = (self.waiting or not self.messages) and monotonic() - self.messages_since < MESSAGE_DELAY_S
+        may_delay = self.waiting or self.followers or not self.messages
+        delays = may_delay and monotonic() - self.messages_since < self.message_delay_s()
         if (self.messages or self.started) and not self.outbox and not delays:
             begun = [("S", *key, at, boottime, self.leaders[key]) for key, (at, boottime) in self.started.items()]
-            self.outbox += encode_message(("reports", begun + self.messages))
+            self.outbox += encode_message(("reports", self.followed + begun + self.messages))
+            self.followed.clear()
             self.started.clear()
             self.messages.clear()
         if self.outbox:
             self.flush()
+
+    def message_delay_s(self) -> float:
+        """Return how long messages are collected, in seconds."""
+        return CHAIN_DELAY_S if self.followers else MESSAGE_DELAY_S
 
     def flush(self) -> None:
         """Write as many of the outgoing bytes as the socket accepts."""

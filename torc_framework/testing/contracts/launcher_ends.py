@@ -231,6 +231,26 @@ class LauncherGivenTests(LauncherSuite):
         require(out.read_bytes() == b"out\0\xff\n", "standard output is kept as it was written", out.read_bytes())
         require(err.read_bytes() == b"err\n", "standard error is kept apart", err.read_bytes())
 
+    def test_both_streams_may_have_one_file(self, bench: LauncherBench) -> None:
+        """If both paths are the same, that file has both streams in the order of writing."""
+        command = "echo one; echo two >&2; echo three; echo four >&2"
+        bench.run(bench.attempt(command, stderr_path=str(bench.folder / "1.o")))
+        said = (bench.folder / "1.o").read_text()
+        promise = "a file that is stdout_path and stderr_path gets both in the order of writing"
+        require(said == "one\ntwo\nthree\nfour\n", promise, said)
+
+    def test_output_may_go_nowhere(self, bench: LauncherBench) -> None:
+        """A stream whose path is the null device is dropped, and the other one is kept."""
+        nowhere: dict[str, Any] = {"stdout_path": os.devnull, "stderr_path": os.devnull}
+        (end,) = bench.run(bench.attempt("echo one; echo two >&2; exit 4", **nowhere))
+        require(end.exit_code == 4, "an attempt whose output goes to the null device runs as others do", end)
+        bench.run(bench.attempt("echo one; echo two >&2", job_id=2, stdout_path=os.devnull))
+        bench.run(bench.attempt("echo one; echo two >&2", job_id=3, stderr_path=os.devnull))
+        kept = {path.name: path.read_text() for path in bench.folder.glob("[123].[oe]")}
+        promise = "output goes to no file but those that stdout_path and stderr_path name"
+        require(kept == {"2.e": "two\n", "3.o": "one\n"}, promise, kept)
+        require(Path(os.devnull).is_char_device(), "the null device stays what it is")
+
     def test_the_attempts_environment_wins(self, bench: LauncherBench) -> None:
         """Variables of the attempt override the executor's, and arrive unchanged with any characters."""
         value = "a 'b' \"c\" $HOME `d`\nsecond line ä"

@@ -44,7 +44,7 @@ class ExecutorContract(
         )
         require(kind.capabilities.can_launch, "capabilities of a Launcher say can_launch", kind.capabilities)
         require(has(kind.Options), "Options is an attrs class whose fields are declared with option()", kind.Options)
-        overrides = {"survives_runner": "adopt", "queues": "queue"}
+        overrides = {"survives_runner": "adopt", "queues": "queue", "follows": "follow"}
         for capability, method in overrides.items():
             if getattr(kind.capabilities, capability):
                 own = getattr(kind, method) is not getattr(Launcher, method)

@@ -60,6 +60,9 @@ class ContainerJob:
         log_wait_s: Longest time without progress that the program waits at its end until its output has been read.
         waits_for_go: The command begins when the annotation `GO` has the addresses of all members.
         rank: Rank within the members, from 0.
+        keeps_stdout: Standard output is copied to the log of the container.
+        keeps_stderr: Standard error is copied to the log of the container.
+        joins_streams: Standard error goes where standard output goes, in the order of writing.
     """
 
     command: str
@@ -71,6 +74,15 @@ class ContainerJob:
     log_wait_s: float = 60.0
     waits_for_go: bool = False
     rank: int = 0
+    keeps_stdout: bool = True
+    keeps_stderr: bool = True
+    joins_streams: bool = False
+
+    @property
+    def stream_files(self) -> tuple[str, str]:
+        """Names of the files for both streams in the program's folder; empty for a stream that is not kept."""
+        out = "o" if self.keeps_stdout else ""
+        return out, out if self.joins_streams else "e" if self.keeps_stderr else ""
 
 
 @frozen
@@ -123,6 +135,7 @@ def program_words(job: ContainerJob, paths: ContainerPaths) -> list[str]:
         str(int(job.waits_for_go)),
         str(job.rank),
         job.working_dir,
+        *job.stream_files,
         str(len(job.outputs)),
         *(word for path in job.outputs for word in (path, json.dumps(path))),
         str(len(pieces)),

@@ -5,14 +5,15 @@
 #
 # Arguments: folder, file of the termination message, folder of control groups, run time limit in centiseconds (0: none),
 # centiseconds from SIGTERM to SIGKILL at the limit (0: SIGKILL at once), most centiseconds to wait for the reader at the
-# end, 1 if the command begins when the members are known, rank, working folder (empty: that of the image), number of
-# outputs, for each its path and its path as JSON, number of pieces, pieces of the command, words of the shell (none: bash
-# or sh).
+# end, 1 if the command begins when the members are known, rank, working folder (empty: that of the image), files in the
+# folder for standard output and standard error (empty: not kept), number of outputs, for each its path and its path as
+# JSON, number of pieces, pieces of the command, words of the shell (none: bash or sh).
 torc_dir=$1 torc_message=$2 torc_groups=$3 torc_limit=$4 torc_headroom=$5 torc_patience=$6 torc_waits=$7 torc_rank=$8
 torc_folder=$9
 shift 9
-torc_outputs=$1
-shift
+torc_out=${1:+$torc_dir/$1} torc_err=${2:+$torc_dir/$2} torc_outputs=$3
+: "${torc_out:=/dev/null}" "${torc_err:=/dev/null}"
+shift 3
 torc_window=4194304 torc_chunk=262144 torc_safe=131072
 torc_name= torc_term= torc_error= torc_said= torc_exit= torc_signal=
 torc_written=0 torc_fails=0 torc_rewind=0 torc_encoding=t torc_fresh=
@@ -321,11 +322,11 @@ torc_run() {
     if [ "$torc_pieces" -gt 1 ]; then set -- "$@" "$torc_dir/command"; else set -- "$@" -c "$torc_command"; fi
     [ -z "$torc_term" ] || return 243
     echo begun >&2
-    torc_script='(exec "$@" >>"$torc_dir/o" 2>>"$torc_dir/e")' # the shell's own words do not go into these files
+    torc_script='(exec "$@" >>"$torc_out" 2>>"$torc_err")' # the shell's own words do not go into these files
     if [ "${BASH_VERSION:-}" ]; then # bash -c tells nothing of signals, bash FILE does
-        printf 'torc_dir=$1\nshift\ntrap : TERM\n%s\ntorc_x=$?\necho =$torc_x >&2\nexit $torc_x\n' "$torc_script" \
+        printf 'torc_out=$1 torc_err=$2\nshift 2\ntrap : TERM\n%s\ntorc_x=$?\necho =$torc_x >&2\nexit $torc_x\n' "$torc_script" \
             >"$torc_dir/run" || return 242
-        exec sh "$torc_dir/run" "$torc_dir" "$@"
+        exec sh "$torc_dir/run" "$torc_out" "$torc_err" "$@"
     fi
     eval "$torc_script"
 }

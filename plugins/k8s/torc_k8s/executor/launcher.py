@@ -126,6 +126,10 @@ class PodLauncher(Launcher):
         for pods in self._all_pods():
             loop_thread.post(pods.stored, stored)
 
+    def further_logs(self, key: AttemptKey) -> Sequence[str]:
+        """Return the logs of the members of a group besides those of its lead."""
+        return [path for pods in self._all_pods() for path in pods.log_files(key)]
+
     def memory_limited(self, keys: Iterable[AttemptKey]) -> Collection[AttemptKey]:
         """Return those of these attempts that run: the kernel enforces the limits of containers."""
         return [key for key in keys if any(pods.is_running(key) for pods in self._all_pods())]

@@ -61,12 +61,17 @@ class LogPaths:
     """The files of an attempt's output.
 
     Attributes:
-        stdout: For standard output.
-        stderr: For standard error.
+        stdout: For standard output; the null device if it is not kept.
+        stderr: For standard error, likewise. It may be that of standard output.
     """
 
     stdout: str
     stderr: str
+
+    @property
+    def different(self) -> tuple[str, ...]:
+        """The files, each once, without the null device."""
+        return tuple(path for path in dict.fromkeys((self.stdout, self.stderr)) if path != os.devnull)
 
     @classmethod
     def of_notes(cls, notes: Mapping[str, Any], output_dir: str) -> Self:
@@ -89,7 +94,7 @@ class LogPaths:
 
     def touch(self) -> None:
         """Make files that are missing; a full disk is left to the runner to notice."""
-        for path in (self.stdout, self.stderr):
+        for path in self.different:
             with suppress(OSError):
                 Path(path).touch()
 
@@ -397,9 +402,10 @@ class MemberPod:
     def _begin_reading(self, places: asyncio.Semaphore) -> "asyncio.Task[LogResult]":
         """Begin to copy the output to its files."""
         if self._reader is None:
-            self._reader = ContainerLogReader(
-                self.services.cluster, self.name, MAIN, self.logs.stdout, self.logs.stderr
-            )
+            out, err = self.logs.stdout, self.logs.stderr
+            # Where both are one file the program has one stream for both.
+            err = os.devnull if err == out else err
+            self._reader = ContainerLogReader(self.services.cluster, self.name, MAIN, out, err)
         self._reading = self.services.spawn(self._read(self._reader, places))
         return self._reading
 
@@ -475,7 +481,7 @@ def _beside(path: str, suffix: str) -> str:
 
 def _within(path: str, folder: str) -> str:
     """Return a path that leads into a folder; the null device in place of any other."""
-    if Path(os.path.normpath(path)).is_relative_to(os.path.normpath(folder)):
+    if path == os.devnull or Path(os.path.normpath(path)).is_relative_to(os.path.normpath(folder)):
         return path
     _log.warning("a pod names the file %r for output, which is not in %s; its output is dropped", path, folder)
     return os.devnull

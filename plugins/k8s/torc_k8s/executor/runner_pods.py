@@ -104,6 +104,12 @@ class RunnerPods:
             elif self.is_searching:
                 self._early_stops[key] = force or self._early_stops.get(key, False)
 
+    def log_files(self, key: AttemptKey) -> list[str]:
+        """Return the files of the output of all pods of an attempt; none if it is not known."""
+        attempt = self._attempts.get(key)
+        members = () if attempt is None else list(attempt.members)
+        return [path for member in members for path in member.logs.different]
+
     def stored(self, keys: Iterable[AttemptKey]) -> None:
         """Remove the pods of these attempts: the server has stored their ends."""
         for key in keys:

@@ -5,6 +5,7 @@ Sources: Kubernetes API reference, "Pod"; Kubernetes documentation, "Owners and 
 
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -145,6 +146,9 @@ def _container(plan: PodPlan, options: PodOptions) -> dict[str, Any]:
         log_wait_s=plan.log_wait_s,
         waits_for_go=plan.waits_for_go,
         rank=plan.member,
+        keeps_stdout=attempt.stdout_path != os.devnull,
+        keeps_stderr=attempt.stderr_path != os.devnull,
+        joins_streams=attempt.stderr_path == attempt.stdout_path,
     )
     found: dict[str, Any] = {
         "name": MAIN,

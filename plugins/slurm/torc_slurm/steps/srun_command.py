@@ -18,6 +18,8 @@ from torc_slurm.steps import term_wrapper
 _MIB: Final = 1024**2
 _CHANGE_FOLDER: Final = 'cd -- "$1" || exit 126; shift; exec "$@"'
 """Changes to the working directory, or fails. Slurm 22.05.8 would run a task in /tmp if it is missing (measured)."""
+_ONE_STREAM: Final = "exec 2>&1; "
+"""Makes standard error the stream of standard output: srun would write two streams in an order of its own."""
 TERM_WRAPPER: Final = (sys.executable, "-IS", term_wrapper.__file__)
 """Words in front of a command that is first stopped with SIGTERM; see `torc_slurm.steps.term_wrapper`."""
 MAX_ARGUMENT_BYTES: Final = 128 * 1024 - 4096
@@ -95,7 +97,7 @@ def srun_command(
         "--verbose",
         "/bin/sh",
         "-c",
-        _CHANGE_FOLDER,
+        _ONE_STREAM + _CHANGE_FOLDER if _is_combined(attempt) else _CHANGE_FOLDER,
         "torc",
         attempt.working_dir,
         *(TERM_WRAPPER if attempt.supports_termination else ()),
@@ -122,6 +124,10 @@ def _time_option(attempt: Attempt) -> list[str]:
     """Return the option for the time limit, in Slurm's whole minutes."""
     seconds = attempt.resources.runtime_s
     return [] if seconds is None else [f"--time={max(1, math.ceil(seconds / 60))}"]
+
+
+def _is_combined(attempt: Attempt) -> bool:
+    return attempt.stderr_path == attempt.stdout_path
 
 
 def _escape_pattern(path: str) -> str:

@@ -210,11 +210,10 @@ class StepRunner:
         )
 
     def _start_process(self, attempt: Attempt) -> ChildProcess:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        out = os.open(attempt.stdout_path, flags, 0o666)
-        err = -1
+        out, err = _open_log(attempt.stdout_path), -1
         try:
-            err = os.open(attempt.stderr_path, flags, 0o666)
+            is_combined = attempt.stderr_path == attempt.stdout_path
+            err = os.dup(out) if is_combined else _open_log(attempt.stderr_path)
             command = [*parent_death_prefix("KILL"), *self._shell(attempt)]
             return ChildProcess.start(command, {**os.environ, **attempt.environment}, attempt.working_dir, (out, err))
         finally:
@@ -445,6 +444,11 @@ class StepRunner:
         if self._had_failures and self._allocation is not None:
             write_kernel_messages(self.context.output_dir, self._label)
         self.abandon()
+
+
+def _open_log(path: str) -> int:
+    """Return a descriptor of a new, empty log, or of the null device."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
 
 
 def _launch_error(error: Exception, attempt: Attempt) -> str:

@@ -21,7 +21,7 @@ class AttemptFiles:
     """The files of one attempt that come home when it ends.
 
     Attributes:
-        logs: Standard output and standard error.
+        logs: The different files of standard output and standard error.
         outputs: Declared output files.
     """
 

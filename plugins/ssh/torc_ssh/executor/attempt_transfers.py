@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import PurePosixPath
@@ -76,7 +77,8 @@ class AttemptTransfers:
             return FilePlan((), AttemptFiles(), frozenset())
         inputs = tuple(FilePair(*self.folder.paths(path)) for path in files.inputs)
         outputs = tuple(FilePair(*self.folder.paths(path)) for path in files.outputs)
-        logs = tuple(FilePair(path, self.folder.log(path)) for path in (attempt.stdout_path, attempt.stderr_path))
+        kept = dict.fromkeys(path for path in (attempt.stdout_path, attempt.stderr_path) if path != os.devnull)
+        logs = tuple(FilePair(path, self.folder.log(path)) for path in kept)
         folders = frozenset(str(PurePosixPath(pair.remote).parent) for pair in outputs)
         return FilePlan(inputs, AttemptFiles(logs, outputs), folders)
 

@@ -64,8 +64,10 @@ class WorkFolder:
         return path.removeprefix(self.local.rstrip("/") + "/")
 
     def log(self, path: str) -> str:
-        """Return the path on the host of a log file of this machine."""
-        return path if self.is_shared else f"{self.remote}/{LOG_FOLDER}/{PurePosixPath(path).name}"
+        """Return the path on the host of a log file of this machine; the null device is the same everywhere."""
+        return (
+            path if self.is_shared or path == os.devnull else f"{self.remote}/{LOG_FOLDER}/{PurePosixPath(path).name}"
+        )
 
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
         """Return the variables of a job as they are right on the host."""

@@ -60,7 +60,7 @@ class SampleLauncher(Launcher):
             self._news.append(AttemptStarted(attempt.key, now))
 
     def _spawn(self, attempt: Attempt) -> "subprocess.Popen[bytes]":
-        with Path(attempt.stdout_path).open("wb") as out, Path(attempt.stderr_path).open("wb") as err:
+        with Path(attempt.stdout_path).open("ab") as out, Path(attempt.stderr_path).open("ab") as err:
             return subprocess.Popen(
                 [*shell_command(attempt.shell), "-c", attempt.command],
                 stdin=subprocess.DEVNULL,

@@ -350,5 +350,6 @@ def _as_dict(each: "WaitingJob") -> dict[str, Any]:
         "reason": failure.verdict.reason,
         "stderr_path": failure.stderr_path,
         "stdout_path": failure.stdout_path,
+        "stdio": failure.observation.stdio,
         "stderr_tail": "".join(each.stderr_tail.splitlines(keepends=True)[-SHOWN_LINES:]),
     }

@@ -79,7 +79,7 @@ def print_workflow(report: "WorkflowReport") -> None:
         retried = report.retried_cpu_hours
         more = f", {core_time_text(retried * 3600)} of it in jobs that are not failed now"
         _print([lost + (more if retried >= LEAST_CPU_HOURS else "")])
-    if report.failed_jobs > report.never_began and not report.logs_read:
+    if report.failed_jobs > report.never_began + report.not_kept and not report.logs_read:
         _print(["None of their logs can be read from here; name their folder with --output-dir"])
     for number, group in enumerate(report.groups[:MAX_GROUPS], 1):
         _print(["", *_group(number, group)])
@@ -119,6 +119,8 @@ def _group(number: int, group: "FailureGroup") -> list[str]:
         lines.append(f"   log: {one_line(shown_path(group.example.path))}:{group.example.line.number}")
         if group.example.line.hint:
             lines.append(f"   hint: {group.example.line.hint}")
+    elif group.no_logs is not None:
+        lines.append(f"   {group.no_logs}")
     if exit_class in MEANINGS:
         lines.append(f"   {MEANINGS[exit_class]}")
     if lost := _lost_text(group.lost_cpu_hours):

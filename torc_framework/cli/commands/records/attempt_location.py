@@ -9,9 +9,11 @@ from attrs import define, field, frozen
 
 from torc_framework.errors import UserError
 from torc_framework.models.attempt_logs import AttemptLogs, attempt_logs, output_dir_of
-from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord
+from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord, WorkflowRecord
+from torc_framework.models.result_observations import stdio_of_result
 from torc_framework.models.runner_location import machine_of
-from torc_framework.models.statuses import LIVE
+from torc_framework.models.statuses import LIVE, JobStatus
+from torc_framework.models.stdio import SEPARATE, Stdio, stdio_of
 
 if TYPE_CHECKING:
     from torc_framework.client import TorcClient
@@ -27,6 +29,7 @@ class AttemptState:
         status: The status in which it ended, or the job's present one.
         compute_node_id: The runner that held it; None if it is not known.
         exit_class: Class of its ending; None while it has not ended.
+        stdio: Where its output goes.
     """
 
     run_id: int
@@ -34,11 +37,17 @@ class AttemptState:
     status: str = field(order=False, eq=False)
     compute_node_id: int | None = field(default=None, order=False, eq=False)
     exit_class: str | None = field(default=None, order=False, eq=False)
+    stdio: Stdio = field(default=SEPARATE, order=False, eq=False)
 
     @property
     def is_live(self) -> bool:
         """Whether a runner holds it."""
         return self.status in LIVE_LABELS
+
+    @property
+    def has_deleted_logs(self) -> bool:
+        """Whether its runner deletes its logs, because it completed."""
+        return self.stdio.delete_on_success and self.status == JobStatus.COMPLETED.label
 
 
 @frozen
@@ -114,7 +123,7 @@ class AttemptFinder:
         if state.compute_node_id is not None:
             node = self._client.get(ComputeNodeRecord, state.compute_node_id)
         folder = self.output_dir or (node and output_dir_of(node)) or Path("output")
-        logs = attempt_logs(folder, job.workflow_id, job.id or 0, state.run_id, state.attempt_id)
+        logs = attempt_logs(folder, job.workflow_id, job.id or 0, state.run_id, state.attempt_id, stdio=state.stdio)
         return LocatedAttempt(state, logs, machine_of(node) if node else os.uname().nodename)
 
     def _is_wanted(self, state: AttemptState) -> bool:
@@ -125,10 +134,12 @@ class AttemptFinder:
         job, client = self.job, self._client
         for result in client.iterate(ResultRecord, workflow_id=job.workflow_id, job_id=job.id, all_runs=True):
             status, node_id = str(result.status), result.compute_node_id
-            yield AttemptState(result.run_id, result.attempt_id, status, node_id, result.exit_class)
+            stdio = stdio_of_result(result)
+            yield AttemptState(result.run_id, result.attempt_id, status, node_id, result.exit_class, stdio)
         if job.status in LIVE_LABELS:
             run_id = client.workflow_status(job.workflow_id).run_id
-            yield AttemptState(run_id, job.attempt_id, str(job.status), self._holder())
+            stdio = stdio_of(client.get(WorkflowRecord, job.workflow_id), job)
+            yield AttemptState(run_id, job.attempt_id, str(job.status), self._holder(), stdio=stdio)
 
     def _holder(self) -> int | None:
         """Return the runner that holds the job."""

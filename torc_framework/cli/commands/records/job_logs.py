@@ -3,7 +3,7 @@
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -11,13 +11,15 @@ from torc_framework.cli.commands.records.attempt_location import AttemptFinder, 
 from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import OperatorError, UserError
-from torc_framework.forensics.log_tails import NEVER_BEGAN, NO_OUTPUT
 from torc_framework.models.records import JobRecord
 from torc_framework.models.statuses import UNFINISHED, JobStatus
+from torc_framework.models.stdio import DELETED
 
 if TYPE_CHECKING:
     from torc_framework.logs.log_reader import LogReader
 
+Stream = Literal["stdout", "stderr"]
+STREAMS: Final[tuple[Stream, ...]] = ("stdout", "stderr")
 _POLL_S: Final = 0.2
 """Seconds between two looks at a growing file."""
 _LOOKS: Final = 5
@@ -51,7 +53,8 @@ def logs(
 ) -> None:
     """Print the logs of a job: its standard output, and its standard error on standard error.
 
-    Logs are files on the machine of the runner. If they are not on this machine, the error names machine and path.
+    Logs are files on the machine of the runner. If they are not on this machine, the error names machine and path. If
+    there is none because of the setting stdio of the job or workflow, the command says so.
     --follow waits for a job that has not begun, and goes on with the next attempt after a retry.
 
     Examples:
@@ -61,8 +64,8 @@ def logs(
     session = session_of(ctx)
     if follow and session.wants_json:
         raise UserError("--follow prints a stream and has no JSON form; leave out --follow or -f json")
-    chosen = tuple(name for name, is_chosen in (("stdout", stdout), ("stderr", stderr)) if is_chosen)
-    names = chosen or ("stdout", "stderr")
+    wanted: tuple[tuple[Stream, bool], ...] = (("stdout", stdout), ("stderr", stderr))
+    names = tuple(name for name, is_chosen in wanted if is_chosen) or STREAMS
     finder = AttemptFinder(session.client, session.client.get(JobRecord, job_id), run_id, attempt, output_dir)
     if follow:
         _follow(finder, names, lines)
@@ -70,17 +73,33 @@ def logs(
     located = finder.locate(finder.require_last())
     readers = _readers(located, names, lines)
     if session.wants_json:
-        print_json(_document(finder.job, located, readers))
+        print_json(_document(finder.job, located, names, readers))
     else:
+        _report_not_kept(finder, located, names)
         _print_new(readers)
         _report_missing(finder, located, readers)
 
 
-def _readers(located: LocatedAttempt, names: tuple[str, ...], lines: int | None) -> "dict[str, LogReader]":
-    """Return a reader for each of these logs of an attempt."""
+def _readers(located: LocatedAttempt, names: tuple[Stream, ...], lines: int | None) -> "dict[str, LogReader]":
+    """Return a reader for each file of these streams of an attempt; a file of both is that of the first."""
     from torc_framework.logs.log_reader import LogReader
 
-    return {name: LogReader(getattr(located.logs, name), lines) for name in names}
+    paths: dict[Path, str] = {}
+    for name in names:
+        if (path := getattr(located.logs, name)) is not None:
+            paths.setdefault(path, name)
+    return {name: LogReader(path, lines) for path, name in paths.items()}
+
+
+def _report_not_kept(finder: AttemptFinder, located: LocatedAttempt, names: tuple[Stream, ...]) -> None:
+    """Report which of these streams of an attempt go to no file, or to one of both."""
+    state = located.state
+    for name in names:
+        if getattr(located.logs, name) is None:
+            typer.echo(f"{finder.text(state)}: {state.stdio.not_kept(name)}", err=True)
+    if state.stdio.is_combined and len(names) == 1:
+        text = "standard output and standard error are in one file (stdio: combined)"
+        typer.echo(f"{finder.text(state)}: {text}", err=True)
 
 
 def _print_new(readers: "dict[str, LogReader]") -> None:
@@ -108,7 +127,12 @@ def _report_missing(finder: AttemptFinder, located: LocatedAttempt, readers: "di
     missing = [str(reader.path) for reader in readers.values() if not reader.is_open]
     if not missing:
         return
+    from torc_framework.forensics.log_tails import NEVER_BEGAN, NO_OUTPUT
+
     name, paths = finder.text(located.state), ", ".join(missing)
+    if located.state.has_deleted_logs:
+        typer.echo(f"{name}: {DELETED}", err=True)
+        return
     if located.is_here and located.state.is_live:
         typer.echo(f"{name} is {located.state.status} and has written nothing yet", err=True)
         return
@@ -122,9 +146,13 @@ def _report_missing(finder: AttemptFinder, located: LocatedAttempt, readers: "di
     typer.echo(f"Note: {where}", err=True)
 
 
-def _document(job: JobRecord, located: LocatedAttempt, readers: "dict[str, LogReader]") -> dict[str, Any]:
-    """Return the logs as JSON values."""
+def _document(
+    job: JobRecord, located: LocatedAttempt, names: tuple[Stream, ...], readers: "dict[str, LogReader]"
+) -> dict[str, Any]:
+    """Return the logs as JSON values; the text of a file of both streams is that of the first."""
     texts = {name: "".join(iter(lambda reader=reader: _read(reader), "")) for name, reader in readers.items()}  # type: ignore[misc]  # mypy cannot infer the lambda's default
+    found = {reader.path for reader in readers.values() if reader.is_open}
+    paths = {name: getattr(located.logs, name) for name in names}
     return {
         "job_id": job.id,
         "job_name": job.name,
@@ -133,9 +161,11 @@ def _document(job: JobRecord, located: LocatedAttempt, readers: "dict[str, LogRe
         "attempt_id": located.state.attempt_id,
         "status": located.state.status,
         "hostname": located.hostname,
+        "stdio": located.state.stdio.mode,
+        "logs_deleted": located.state.has_deleted_logs,
         **{
-            name: {"path": str(reader.path), "exists": reader.is_open, "text": texts[name]}
-            for name, reader in readers.items()
+            name: {"path": None if path is None else str(path), "exists": path in found, "text": texts.get(name, "")}
+            for name, path in paths.items()
         },
     }
 
@@ -143,7 +173,7 @@ def _document(job: JobRecord, located: LocatedAttempt, readers: "dict[str, LogRe
 # --- following ------------------------------------------------------------------------------------
 
 
-def _follow(finder: AttemptFinder, names: tuple[str, ...], lines: int | None) -> None:
+def _follow(finder: AttemptFinder, names: tuple[Stream, ...], lines: int | None) -> None:
     """Print logs as they grow, attempt by attempt, until the job ends or waits for a verdict."""
     former: AttemptState | None = None
     while (state := _next_attempt(finder, former)) is not None:
@@ -179,11 +209,12 @@ def _next_attempt(finder: AttemptFinder, former: AttemptState | None) -> Attempt
         finder.refresh()
 
 
-def _follow_attempt(finder: AttemptFinder, state: AttemptState, names: tuple[str, ...], lines: int | None) -> None:
+def _follow_attempt(finder: AttemptFinder, state: AttemptState, names: tuple[Stream, ...], lines: int | None) -> None:
     """Print the logs of one attempt as they grow, until it has ended."""
     located = finder.locate(state)
+    _report_not_kept(finder, located, names)
     readers = _readers(located, names, lines)
-    if not located.is_here and not any(path.exists() for path in (located.logs.stdout, located.logs.stderr)):
+    if not located.is_here and not any(reader.path.exists() for reader in readers.values()):
         _report_missing(finder, located, readers)
     while state.is_live:
         for _ in range(_LOOKS):

@@ -38,6 +38,8 @@ _EXECUTION = (
     record_option("shell"),
     record_option("container"),
     record_option("executor_options"),
+    record_option("stdio"),
+    record_option("delete_stdio_on_success"),
 )
 JOBS = RecordCommands(
     record=JobRecord,

@@ -5,7 +5,7 @@ from typing import Final
 
 from torc_framework.cli.commands.running.failure_lines import clause_line, failure_lines
 from torc_framework.cli.commands.running.progress_line import ProgressLine
-from torc_framework.forensics.log_tails import read_tail_of_log
+from torc_framework.forensics.log_tails import read_stderr_tail
 from torc_framework.forensics.run_failures import SHOWN_JOBS, FailureExample, short_path
 from torc_framework.models.statuses import JobStatus
 from torc_framework.runner import FailureNotice
@@ -58,6 +58,7 @@ class LiveFailures:
 
 def _example(notice: FailureNotice, *, read: bool = True) -> FailureExample:
     report = notice.report
+    path = None if notice.stderr_path is None else short_path(Path(notice.stderr_path))
     return FailureExample(
         report.job_id,
         notice.job_name,
@@ -67,5 +68,5 @@ def _example(notice: FailureNotice, *, read: bool = True) -> FailureExample:
         report.reason,
         report.return_code,
         report.exec_time_s,
-        read_tail_of_log(short_path(Path(notice.stderr_path)), exit_class=report.exit_class) if read else None,
+        read_stderr_tail(path, notice.stdio, exit_class=report.exit_class) if read else None,
     )

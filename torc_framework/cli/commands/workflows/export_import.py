@@ -1,5 +1,6 @@
 """``torc workflows export|import``: writes a workflow to a JSON document, and creates one from such a document."""
 
+import codecs
 import json
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ from torc_framework.cli.shared.arguments import User, WorkflowId, pick_workflow
 from torc_framework.cli.shared.output import print_json, print_pairs
 from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import UserError
+from torc_framework.models.records import WorkflowRecord
+from torc_framework.system.whole_files import open_whole
 
 _HISTORY: Final = {"skip_results": ("results",), "skip_events": ("events",)}
 
@@ -35,7 +38,7 @@ def export(
     """Write a workflow as one JSON document; 'import' reads it on this or any other server.
 
     The document has jobs, files (their paths, not their contents), user data, resource requirements,
-    schedulers, failure handlers and actions.
+    schedulers, failure handlers and actions. The file gets its name when it is complete.
 
     Examples:
         torc workflows export 12 --output sweep.json
@@ -43,15 +46,21 @@ def export(
     """
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
-    document = session.client.export_workflow(chosen, include_results=include_results, include_events=include_events)
-    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    history = {"include_results": include_results, "include_events": include_events}
     if output is None:
-        sys.stdout.write(text)
+        decode = codecs.getincrementaldecoder("utf-8")().decode
+        session.client.save_export(chosen, lambda part: sys.stdout.write(decode(part)), **history)
+        sys.stdout.write("\n")
         return
-    _write(output, text)
+    name = session.client.get(WorkflowRecord, chosen).name
+    try:
+        with open_whole(output) as file:
+            lengths = session.client.save_export(chosen, file.write, **history)
+            file.write(b"\n")
+    except OSError as error:
+        raise UserError(f"cannot write {output}: {error.strerror}; see --output") from None
     kinds = ("jobs", "files", "user_data", "results", "events")
-    counts = {kind: len(document.get(kind) or ()) for kind in kinds}
-    name = document["workflow"]["name"]
+    counts = {kind: lengths.get(kind, 0) for kind in kinds}
     if session.wants_json:
         head = {"success": True, "workflow_id": chosen, "workflow_name": name, "output_file": str(output)}
         print_json({**head, **counts})
@@ -98,13 +107,6 @@ def import_(
     shown = {"Workflow ID": made.workflow_id, "Name": made.name, "Jobs": made.jobs, "Files": made.files or None}
     more = {"User data": made.user_data or None, "Results": made.results or None, "Events": made.events or None}
     print_pairs("Successfully imported workflow:", {**shown, **more})
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}; see --output") from None
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -211,6 +211,8 @@ _UPDATES: Final = (
     record_option("metadata", metavar="JSON"),
     record_option("jobs_sort_method"),
     record_option("shell"),
+    record_option("stdio"),
+    record_option("delete_stdio_on_success"),
     record_option("use_pending_failed", kind=str, read=parse_truth, metavar="true|false"),
     record_option("resource_monitor_config", metavar="JSON"),
     record_option("slurm_defaults", metavar="JSON"),

@@ -1,0 +1,202 @@
+"""Measure the commands that read and delete a very large workflow: wall time, CPU time and memory of client and server.
+
+Run it with the Python of the environment that ``torc`` is installed in. The workflow has jobs of all statuses in chains
+of 100, with a result for each job that has ended.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import sqlalchemy as sa
+from specs import LEVELS
+
+from torc_framework.models.plan import Plan, PlannedJob
+from torc_framework.models.records import ResourceRequirementsRecord, WorkflowRecord
+from torc_framework.models.statuses import JobStatus
+from torc_framework.store.database.opening import open_database
+from torc_framework.store.database.sql import Tx, insertion
+from torc_framework.store.records.events import utc_text
+from torc_framework.store.tables import core as t
+from torc_framework.store.workflows.plans import store_plan
+
+TORC: Final = Path(sys.executable).with_name("torc")
+TORC_SERVER: Final = Path(sys.executable).with_name("torc-server")
+TICKS: Final = os.sysconf("SC_CLK_TCK")
+RESET_PEAK: Final = "5"
+"""Written to ``/proc/PID/clear_refs``, it makes the present memory the peak (proc(5))."""
+FAILING: Final = 20
+"""One of this many chains fails in its middle."""
+ROWS: Final[tuple[tuple[str, ...], ...]] = (
+    ("workflows", "list"),
+    ("status", "1"),
+    ("jobs", "list", "1"),
+    ("results", "list", "1"),
+    ("jobs", "list", "1", "--status", "failed"),
+    ("explain", "1"),
+    ("why-failed", "1"),
+    ("reports", "summary", "1"),
+    ("reports", "check-resource-utilization", "1"),
+    ("workflows", "export", "1", "--output", "export.json"),
+    ("workflows", "delete", "--no-prompts", "--force", "1"),
+)
+"""Commands that are measured, in this order."""
+_INSERT_RESULTS: Final = insertion(
+    t.RESULT,
+    *("id", "job_id", "workflow_id", "run_id", "attempt_id", "compute_node_id", "return_code", "exec_time_minutes"),
+    *("completion_time", "status", "peak_memory_bytes", "exit_code", "exit_class", "reason"),
+)
+
+
+@dataclass
+class Server:
+    """A torc server of our own."""
+
+    url: str
+    pid: int
+
+    def cpu(self) -> float:
+        """CPU seconds that it has used."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def reset_peak(self) -> None:
+        Path(f"/proc/{self.pid}/clear_refs").write_text(RESET_PEAK)
+
+    def peak_mib(self) -> int:
+        """Its largest memory since `reset_peak`, MiB."""
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM:"))
+
+
+@contextmanager
+def running_server(database: str) -> Iterator[Server]:
+    """Run a server of a database on a free port of loopback."""
+    command = [TORC_SERVER, "run", "--host", "127.0.0.1", "--port", "0", "--database", database]
+    with subprocess.Popen([*command, "--log-level", "error"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = process.stdout.readline().strip().removeprefix("TORC_SERVER_PORT=")
+        try:
+            yield Server(f"http://127.0.0.1:{port}/torc-service/v1", process.pid)
+        finally:
+            process.terminate()
+
+
+def fill(database: str, count: int) -> None:
+    """Store a workflow of ``count`` jobs in a new database."""
+    opened = open_database(database)
+    width = max(1, count // LEVELS)
+    plan = Plan(
+        WorkflowRecord(name="million", user="bench"),
+        [PlannedJob(f"job_{n}", "true", resource_requirements=n % 3) for n in range(count)],
+        [(n, n - width) for n in range(width, count)],
+        resource_requirements=[
+            ResourceRequirementsRecord(workflow_id=0, name=f"size{n}", num_cpus=n, memory=f"{n}g") for n in (1, 2, 4)
+        ],
+    )
+    try:
+        with opened.write_bulk() as tx:
+            stored = store_plan(tx, plan, initialized=True)
+            _run(tx, stored.workflow_id, stored.first["jobs"], count, width)
+    finally:
+        opened.close()
+
+
+def _run(tx: Tx, workflow_id: int, first: int, count: int, width: int) -> None:
+    """Let most jobs have ended: a chain of `FAILING` failed at its middle, the others came to their last tenth."""
+    middle, last = width * (LEVELS // 2), width * (LEVELS * 9 // 10)
+    place = t.JOB.c.id - first
+    fails = (place % width) % FAILING == 0
+    values = {
+        JobStatus.COMPLETED: (place < middle) | ((place < last) & ~fails),
+        JobStatus.FAILED: (place >= middle) & (place < middle + width) & fails,
+        JobStatus.CANCELED: (place >= middle + width) & fails,
+        JobStatus.READY: (place >= last) & (place < last + width) & ~fails,
+    }
+    for status, chosen in values.items():
+        change = {"status": int(status), "blockers": 0, "failed_blockers": 0}
+        if status is JobStatus.FAILED:
+            change |= {"ended_badly": True}
+        tx.connection.execute(sa.update(t.JOB).where(t.JOB.c.workflow_id == workflow_id, chosen).values(change))
+    node_id = tx.add(
+        t.COMPUTE_NODE,
+        workflow_id=workflow_id,
+        hostname="node",
+        pid=1,
+        start_time=utc_text(),
+        is_active=False,
+        num_cpus=4,
+        memory_gb=16.0,
+        num_gpus=0,
+        num_nodes=1,
+        compute_node_type="local",
+    )
+    tx.connection.execute(sa.update(t.WORKFLOW_STATUS).where(t.WORKFLOW_STATUS.c.id == workflow_id).values(run_id=1))
+    ended = (JobStatus.COMPLETED, JobStatus.FAILED)
+    query = sa.select(t.JOB.c.id, t.JOB.c.status == int(JobStatus.FAILED)).where(t.JOB.c.status.in_(map(int, ended)))
+    found = [(int(job_id), bool(failed)) for job_id, failed in tx.connection.execute(query)]
+    start, now = tx.new_ids(t.RESULT, len(found)), utc_text()
+    failures = {
+        False: (0, int(JobStatus.COMPLETED), 0, "success", None),
+        True: (1, int(JobStatus.FAILED), 1, "user_error", "exit code 1"),
+    }
+    rows = []
+    for result_id, (job_id, failed) in enumerate(found, start):
+        code, status, exit_code, kind, reason = failures[failed]
+        ids = (result_id, job_id, workflow_id, 1, 1, node_id)
+        rows.append((*ids, code, 0.01, now, status, (job_id % 1000) * 2**20, exit_code, kind, reason))
+    tx.insert(_INSERT_RESULTS, rows)
+    result = sa.select(t.RESULT.c.id).where(t.RESULT.c.job_id == t.JOB.c.id).scalar_subquery()
+    tx.connection.execute(sa.update(t.JOB).where(t.JOB.c.workflow_id == workflow_id).values(result_id=result))
+
+
+def measure(server: Server, folder: Path, command: tuple[str, ...]) -> str:
+    """Run one command; return its row."""
+    env = os.environ | {"TORC_API_URL": server.url, "HOME": str(folder)}
+    server.reset_peak()
+    before, begin = server.cpu(), time.perf_counter()
+    with open(os.devnull, "w+b") as nothing, open(folder / "errors", "w+b") as errors:  # noqa: PTH123 - a device and a plain file
+        process = subprocess.Popen([TORC, *command], cwd=folder, env=env, stdin=nothing, stdout=nothing, stderr=errors)
+        _, status, used = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - begin
+    process.returncode = os.waitstatus_to_exitcode(status)
+    error = (
+        (folder / "errors").read_text(encoding="utf-8", errors="replace").strip()[-100:] if process.returncode else ""
+    )
+    return (
+        f"{' '.join(command[:3]):40} {wall:7.2f} {used.ru_utime + used.ru_stime:7.2f} {server.cpu() - before:7.2f} "
+        f"{used.ru_maxrss // 1024:7} {server.peak_mib():7} {error}"
+    )
+
+
+def main() -> None:
+    """Parse the arguments, make the database, measure each command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=1_000_000, help="number of jobs (default: 1,000,000)")
+    parser.add_argument("--database", help="SQLite file, or URL of an empty PostgreSQL database, to use (default: new)")
+    parser.add_argument("--only", default="", help="measure only the commands that contain this text")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="torc-million-") as made:
+        folder = Path(made)
+        database = asked.database or str(folder / "million.db")
+        if "://" in database or not Path(database).exists():
+            begin = time.perf_counter()
+            fill(database, asked.jobs)
+            print(f"stored {asked.jobs} jobs in {time.perf_counter() - begin:.1f} s", flush=True)
+        print(f"{'command':40} {'wall s':>7} {'client':>7} {'server':>7} {'client':>7} {'server':>7}  CPU s, peak MiB")
+        with running_server(database) as server:
+            for command in ROWS:
+                if asked.only in " ".join(command):
+                    print(measure(server, folder, command), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Chains of very short jobs, which the supervisor continues itself, with runners and supervisors that are killed."""
+
+import os
+import random
+import signal
+from contextlib import suppress
+
+import pytest
+from crash_bench import Bench
+from local_bench import children
+from waiting import let_pass
+
+pytestmark = [pytest.mark.crash, pytest.mark.slow]
+
+ROUNDS = int(os.environ.get("TORC_TEST_STORM_ROUNDS", "1"))
+"""How many times the usual number of rounds is made."""
+JOBS = 240
+KILLS = 5
+PATIENCE_S = 180
+
+
+def kill_supervisor(bench: Bench) -> None:
+    """Kill the supervisor of the last runner, if it has one now."""
+    runner = bench.runners[-1].pid
+    for reaper in children(runner):
+        for supervisor in children(reaper):
+            with suppress(ProcessLookupError):
+                os.kill(supervisor, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("chains", [1, 3])
+@pytest.mark.parametrize("seed", range(2 * ROUNDS))
+def test_killed_in_short_chains(bench: Bench, seed: int, chains: int) -> None:
+    """Each job runs once and ends once, whichever of the processes is killed, and whenever."""
+    chance = random.Random(seed)
+    codes = [chance.choice([0] * 30 + [3]) for _ in range(JOBS)]
+    bench.create(codes, 0, chains=chains)
+    runner = bench.start_runner()
+    for moment in sorted(chance.sample(range(1, JOBS - 10), KILLS)):
+        bench.wait_until_begun(moment)
+        let_pass(chance.random() * 0.01)
+        if chance.random() < 0.5:
+            kill_supervisor(bench)
+        else:
+            bench.kill_runner()
+            runner = bench.start_runner()
+    assert runner.wait(PATIENCE_S) in (0, 1), "1 if jobs failed"
+    bench.start_runner().wait(PATIENCE_S)
+    bench.check()

@@ -1,0 +1,110 @@
+"""A plan in parts: its head, then its dependencies and jobs in slices, so that it never has to be in memory as a whole.
+
+The parts of a plan are one line of JSON each (`PLAN_LINES`): the head, then the slices with dependencies, then the
+slices with jobs. Dependencies come first because the row of a job holds how many jobs it waits for.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Annotated, Any, Final
+
+import msgspec
+from attrs import Factory, define, fields, frozen
+
+from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
+from torc_framework.models.records import (
+    FailureHandlerRecord,
+    FileRecord,
+    LocalSchedulerRecord,
+    ResourceRequirementsRecord,
+    SlurmSchedulerRecord,
+    UserDataRecord,
+    WorkflowRecord,
+)
+
+PLAN_LINES: Final = "application/x-ndjson"
+"""Media type of a plan in parts."""
+SLICE_JOBS: Final = 10_000
+"""Jobs, or dependencies, of one slice that this program makes; it reads slices of any length."""
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+
+
+@define(kw_only=True)
+class PlanHead:
+    """A plan without its jobs and dependencies.
+
+    Attributes:
+        job_count: Number of jobs in all slices.
+        dependency_count: Number of pairs of jobs in all slices.
+        barriers: As in `Plan`, and so are the others.
+    """
+
+    workflow: WorkflowRecord
+    job_count: _Count
+    dependency_count: _Count = 0
+    barriers: list[Barrier] = Factory(list)
+    files: list[FileRecord] = Factory(list)
+    user_data: list[UserDataRecord] = Factory(list)
+    resource_requirements: list[ResourceRequirementsRecord] = Factory(list)
+    failure_handlers: list[FailureHandlerRecord] = Factory(list)
+    slurm_schedulers: list[SlurmSchedulerRecord] = Factory(list)
+    local_schedulers: list[LocalSchedulerRecord] = Factory(list)
+    actions: list[PlannedAction] = Factory(list)
+
+
+class PlanSlice(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """Some of a plan's dependencies, or some of its jobs.
+
+    Attributes:
+        dependencies: Positions of jobs: a job, then the job for which it waits, then the next pair.
+        jobs: Jobs; their positions follow those of the slice before.
+    """
+
+    dependencies: list[int] = msgspec.field(default_factory=list)
+    jobs: list[PlannedJob] = msgspec.field(default_factory=list)
+
+
+@frozen
+class PlanParts:
+    """A plan whose slices are made when they are needed, and only once."""
+
+    head: PlanHead
+    slices: Iterator[PlanSlice]
+
+
+_SAME_IN_HEAD: Final = tuple(attribute.name for attribute in fields(PlanHead) if not attribute.name.endswith("_count"))
+
+
+def parts_of(plan: Plan) -> PlanParts:
+    """Return the parts of a plan."""
+    same: dict[str, Any] = {name: getattr(plan, name) for name in _SAME_IN_HEAD}
+    head = PlanHead(**same, job_count=len(plan.jobs), dependency_count=len(plan.dependencies))
+    return PlanParts(head, _slices(plan))
+
+
+def _slices(plan: Plan) -> Iterator[PlanSlice]:
+    for start in range(0, len(plan.dependencies), SLICE_JOBS):
+        pairs = plan.dependencies[start : start + SLICE_JOBS]
+        yield PlanSlice(dependencies=[*chain.from_iterable(pairs)])
+    for start in range(0, len(plan.jobs), SLICE_JOBS):
+        yield PlanSlice(jobs=plan.jobs[start : start + SLICE_JOBS])
+
+
+def plan_lines(parts: PlanParts) -> Iterator[bytes]:
+    """Yield the lines of a plan in parts."""
+    encode = msgspec.json.Encoder().encode
+    yield encode(parts.head) + b"\n"
+    for part in parts.slices:
+        yield encode(part) + b"\n"
+
+
+def read_plan_lines(lines: Iterable[bytes]) -> PlanParts:
+    """Return the plan of lines; each line is read when its slice is needed.
+
+    Raises, here or while the slices are read:
+        msgspec.DecodeError: a line is not JSON, or does not fit its class.
+    """
+    left = iter(lines)
+    head = msgspec.json.decode(next(left, b""), type=PlanHead)
+    return PlanParts(head, map(msgspec.json.Decoder(PlanSlice).decode, left))

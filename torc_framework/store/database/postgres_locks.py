@@ -1,0 +1,56 @@
+"""The advisory locks of PostgreSQL that changes and the numbering of records take, and their order.
+
+A change takes, in this order, and holds until its transaction ends:
+
+1. the lock of the database: shared if the change concerns one workflow or a new one, alone otherwise;
+2. the lock of its workflow, if it concerns one;
+3. for a moment, the lock of a table's ids (`id_block`), in which it waits for nothing else.
+
+A transaction that waits for a lock holds only locks that precede it in this order, and at most one of each kind, so no
+transactions wait for each other in a circle. A change locks no rows of another workflow.
+"""
+
+import zlib
+from collections.abc import Iterator
+from typing import Final
+
+from torc_framework.store.database.base import NEW_WORKFLOW
+
+_DATABASE: Final = 0x746F7263
+"""Key of the lock of the database: "torc" in ASCII."""
+_WORKFLOW: Final = 0x746F7277
+"""First key of a workflow's lock: "torw" in ASCII; the second is the workflow's id."""
+_IDS: Final = 0x746F7269
+"""First key of the lock of a table's ids: "tori" in ASCII; the second is a hash of the table's name."""
+_KEYS: Final = 2**31
+"""Second keys have 31 bits; two workflows whose ids are so far apart would share a lock, and wait for each other."""
+
+
+def write_locks(workflow_id: int | None, *, wait: bool = True) -> Iterator[str]:
+    """Yield the statements that take the locks of a change, in their order.
+
+    Args:
+        workflow_id: See `Database.write`.
+        wait: Wait for each lock; otherwise each statement returns whether it took the lock.
+    """
+    name = "pg_advisory_xact_lock" if wait else "pg_try_advisory_xact_lock"
+    if workflow_id is None:
+        yield f"SELECT {name}({_DATABASE})"
+        return
+    yield f"SELECT {name}_shared({_DATABASE})"
+    if workflow_id != NEW_WORKFLOW:
+        yield f"SELECT {name}({_WORKFLOW}, {workflow_id % _KEYS})"
+
+
+def id_block(table: str, count: int) -> str:
+    """Return the statements that take consecutive ids from a table's sequence; the second query returns the last one.
+
+    A sequence hands out one number at a time, also to others meanwhile, so the block is taken under a lock. The lock
+    ends with the savepoint ("Explicit Locking" in PostgreSQL's manual), not with the transaction, and a sequence keeps
+    its value when a transaction is rolled back: ids of a change that is undone are not used again.
+    """
+    sequence = f"'{table}_id_seq'"
+    return (
+        f"SAVEPOINT ids; SELECT pg_advisory_xact_lock({_IDS}, {zlib.crc32(table.encode()) % _KEYS}); "
+        f"SELECT setval({sequence}, nextval({sequence}) + {count - 1}); ROLLBACK TO ids; RELEASE ids"
+    )
