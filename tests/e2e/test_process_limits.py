@@ -134,7 +134,7 @@ def test_a_server_without_room_for_its_threads_says_so(
     torc_env: dict[str, str], work: Path, process_limit: ProcessLimit
 ) -> None:
     """One message with the fix, not a fault of the server."""
-    process_limit.set(3)  # the command, the server and its thread for deletions; a request needs another
+    process_limit.set(2)  # the command and the server; a request needs a thread
     command = begin(process_limit, BIN / "torc", "workflows", "list", cwd=work, env=torc_env)
     _, said = command.communicate(timeout=60)
     assert command.returncode == 1, said

@@ -92,6 +92,10 @@ class LargeBodyWorker:
             raise TimeoutError
         return self._channel.recv()
 
+    def is_alive(self) -> bool:
+        """Return whether the process has not ended; the system kills idle processes too when memory is short."""
+        return self._process.poll() is None
+
     def end(self) -> None:
         """Kill the process."""
         self._process.kill()
@@ -147,10 +151,7 @@ class LargeBodyPool:
 
     def _carry_out_in_worker(self, order: LargeBodyOrder, body: bytes | SpooledBody) -> LargeBodyResult:
         """Carry out an order in an idle or new worker; called in a thread."""
-        try:
-            worker = self._idle.pop()
-        except IndexError:
-            worker = LargeBodyWorker(self._database.source)
+        worker = self._idle_worker() or LargeBodyWorker(self._database.source)
         self._busy.add(worker)
         is_fit = False
         try:
@@ -163,6 +164,16 @@ class LargeBodyPool:
             else:
                 worker.end()
         return result
+
+    def _idle_worker(self) -> LargeBodyWorker | None:
+        """Take a worker that is alive from the idle ones; called in several threads."""
+        with contextlib.suppress(IndexError):
+            while True:
+                worker = self._idle.pop()
+                if worker.is_alive():
+                    return worker
+                worker.end()
+        return None
 
     def _end_idle_later(self) -> None:
         if self._idle_timer is not None:

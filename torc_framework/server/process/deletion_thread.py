@@ -2,12 +2,14 @@
 
 import logging
 import threading
+from typing import Final
 
 from torc_framework.store.database.base import Database
 from torc_framework.store.errors import StoreError
-from torc_framework.store.workflows.deletion import finish_deletions
+from torc_framework.store.workflows.deletion import finish_deletions, unfinished_deletions
 
 _log = logging.getLogger("torc.server")
+_LEFT: Final = "the rows of deleted workflows stay until the next start of the server: %s"
 
 
 class DeletionThread:
@@ -23,8 +25,16 @@ class DeletionThread:
         self._thread = threading.Thread(target=self._run, name="deletions", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+        """Start the thread if an earlier server left rows.
+
+        Without room for another thread the rows stay until the next start.
+        """
+        if not unfinished_deletions(self._database):
+            return
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            _log.error(_LEFT, error)
 
     def close(self) -> None:
         """Stop after the present transaction; wait for its end."""
@@ -36,4 +46,4 @@ class DeletionThread:
         try:
             finish_deletions(self._database, self._is_stopping.is_set)
         except StoreError as error:
-            _log.error("the rows of deleted workflows stay until the next start of the server: %s", error)
+            _log.error(_LEFT, error)

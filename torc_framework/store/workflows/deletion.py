@@ -48,15 +48,19 @@ def begin_deletion(tx: Tx, workflow_id: int, *, force: bool) -> Values:
     return record
 
 
+def unfinished_deletions(database: Database) -> list[int]:
+    """Return the ids of the workflows that have disappeared and still have rows."""
+    with database.read() as tx:
+        return [row[0] for row in tx.rows(_DISAPPEARED)]
+
+
 def finish_deletions(database: Database, is_stopping: Callable[[], bool] = lambda: False) -> None:
     """Delete the rows of all workflows that have disappeared; return early when ``is_stopping`` returns True.
 
     Raises:
         DatabaseError: the database cannot be written; a later call continues.
     """
-    with database.read() as tx:
-        workflow_ids = [row[0] for row in tx.rows(_DISAPPEARED)]
-    for workflow_id in workflow_ids:
+    for workflow_id in unfinished_deletions(database):
         slices = _Slices(database, workflow_id, is_stopping)
         for part in _PARTS:
             slices.delete(part)
