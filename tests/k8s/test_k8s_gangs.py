@@ -96,8 +96,11 @@ def test_exit_actions_and_siblings(pod_torc: PodTorc) -> None:
     assert pod_torc.namespace.left() == {}
 
 
-def test_members_begin_together_and_find_each_other(pod_torc: PodTorc) -> None:
-    """No command begins before all pods run; each knows the addresses of all, and they reach each other."""
+def test_members_begin_together_and_find_each_other(quiet_torc: PodTorc) -> None:
+    """No command begins before all pods run; each knows the addresses of all, and they reach each other.
+
+    Two pods request both CPUs of the cluster, and each would wait for the other beside a test that keeps one.
+    """
     serve = 'nc -l -p 5000; echo "$TORC_MEMBER_RANK $TORC_MEMBER_COUNT $TORC_MEMBER_NAME"'
     call = 'until echo "from $TORC_MEMBER_NAME" | nc "$TORC_LEAD_HOST" 5000; do sleep 0.2; done; exec ' + LONG
     nodes = (
@@ -111,19 +114,19 @@ def test_members_begin_together_and_find_each_other(pod_torc: PodTorc) -> None:
         {"name": "free", **group(lead('echo "<$TORC_MEMBER_HOSTS>"'), other("true"), barrier=False)},
     ]
     two = {"name": "two", "num_cpus": 1, "num_nodes": 2, "memory": "20m", "runtime": "PT5M"}
-    pod_torc.write("w.yaml", {"name": "gang", "jobs": jobs, "resource_requirements": [two]})
-    pod_torc("run", "w.yaml", *by_pods(BUSYBOX, "--cpu-limit", "none"), code=1)
-    assert log(pod_torc, 1) == "from other\n0 2 lead\n"
-    first, second = log(pod_torc, 2), log(pod_torc, 2, "_m1")
+    quiet_torc.write("w.yaml", {"name": "gang", "jobs": jobs, "resource_requirements": [two]})
+    quiet_torc("run", "w.yaml", *by_pods(BUSYBOX, "--cpu-limit", "none"), code=1)
+    assert log(quiet_torc, 1) == "from other\n0 2 lead\n"
+    first, second = log(quiet_torc, 2), log(quiet_torc, 2, "_m1")
     assert (first[:8], second[:8]) == ("0 of 2: ", "1 of 2: ")
     assert first[8:] == second[8:]
     assert len(set(first[8:].strip().split(","))) == 2
-    assert log(pod_torc, 3) == "<>\n"
-    found = seen_groups(pod_torc)
+    assert log(quiet_torc, 3) == "<>\n"
+    found = seen_groups(quiet_torc)
     assert found["talk"] == ("COMPLETED", {"lead": ("COMPLETED", 0, 0), "other": ("COMPLETED", None, 0)})
     assert found["nodes"] == ("FAILED", {"node-0": ("FAILED", None, 0), "node-1": ("FAILED", 4, 0)})
-    assert ended_jobs(pod_torc)["nodes"].code == 4
-    assert pod_torc.namespace.left() == {}
+    assert ended_jobs(quiet_torc)["nodes"].code == 4
+    assert quiet_torc.namespace.left() == {}
 
 
 @pytest.mark.parametrize("killed_in", [0, 1])

@@ -67,8 +67,17 @@ def _ready(pod: Document) -> Document:
 
 
 @pytest.fixture
+def namespace(quiet_namespace: Namespace) -> Namespace:
+    """A namespace of a cluster that no other test uses."""
+    return quiet_namespace
+
+
+@pytest.fixture
 def server(namespace: Namespace, tmp_path: Path, work: Path) -> Iterator[PodTorc]:
-    """torc on this machine, with two servers and PostgreSQL in pods."""
+    """torc on this machine, with two servers and PostgreSQL in pods.
+
+    With a worker they request 1.75 CPUs, so a group of two pods in another test could wait for these, and they for it.
+    """
     users = tmp_path / "users"
     htpasswd = [
         str(BIN / "torc-htpasswd"),
