@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, Final, TextIO, cast
 
 from torc_framework.text.colours import PAINT, terminal_sequences
@@ -85,11 +86,21 @@ def raw_stream(stream: TextIO) -> TextIO:
     return stream.raw if isinstance(stream, CleanedStream) else stream
 
 
+@lru_cache(maxsize=8)
+def _cleaned_stream(stream: TextIO) -> TextIO:
+    """Return the cleaned stream of a stream.
+
+    The cache keeps it: CPython 3.11's `print` holds no reference to `sys.stdout`, so a stream that is freed when it is
+    replaced, while another thread prints to it, ends the process with a memory fault.
+    """
+    return cast("TextIO", CleanedStream(stream))
+
+
 @contextmanager
 def cleaned_output() -> Iterator[None]:
     """Replace standard output and standard error by a `CleanedStream` each while the block runs."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (cast("TextIO", CleanedStream(stream)) for stream in before)
+    sys.stdout, sys.stderr = map(_cleaned_stream, before)
     try:
         yield
     finally:
