@@ -271,6 +271,22 @@ def test_a_file_that_changes_while_it_is_sent(tmp_path: Path) -> None:
     assert names(home) == []
 
 
+def test_a_connection_that_ends_with_a_cancelled_file_leaves_nothing(tmp_path: Path) -> None:
+    """Also when the helper is writing it at this moment."""
+    home, source = tmp_path / "host", tmp_path / "source"
+    source.write_bytes(content(8 << 20))
+
+    async def story() -> None:
+        begun = asyncio.Event()
+        for _ in range(10):
+            async with local_session(home) as session:
+                begun.clear()
+                await cancelled(session.put_file(source, "big", progress=lambda *_: begun.set()), begun)
+
+    run(story())
+    assert names(home) == []
+
+
 def test_a_file_that_grows_on_the_host_comes_as_it_was(tmp_path: Path) -> None:
     home = tmp_path / "host"
     home.mkdir()

@@ -193,6 +193,13 @@ class HelperLoop:
         except BlockingIOError:
             pass  # the pipe is full of wakes already
 
+    def take_posted_until(self, condition: Callable[[], bool], timeout_s: float) -> None:
+        """Call the functions that were posted, and nothing else, until a condition holds or the time is over."""
+        deadline = time.monotonic() + timeout_s
+        while not condition() and time.monotonic() < deadline:
+            if select.select([self._wake_read], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                self._take_posted()
+
     def _take_posted(self) -> None:
         try:
             os.read(self._wake_read, READ_BYTES)

@@ -19,6 +19,8 @@ MOST_READ_BYTES = 4 << 20
 """How much of all files together is read ahead of what is sent."""
 MOST_UNWRITTEN_BYTES = 32 << 20
 """A stream that gets more than this, because its disk is slow and its sender ignores the window, fails."""
+CLOSE_S = 2.0
+"""Seconds for which the helper, when its connection ends, waits for worker threads whose disk may be slow."""
 _MOST_NAME_BYTES = 255
 
 Answer = Callable[[str, Any], None]
@@ -52,6 +54,11 @@ class Stream:
         self._digest = hashlib.sha256()
         self._is_busy = False
         self._is_over = False
+
+    @property
+    def is_busy(self) -> bool:
+        """A worker thread works for it, and discards what is incomplete afterwards if the stream is over."""
+        return self._is_busy
 
     def _schedule(self) -> None:
         """Have a worker thread call `_work`, unless one does."""
@@ -314,6 +321,8 @@ class Streams:
         self._answer = answer
         self._puts: dict[int, PutStream] = {}
         self._gets: dict[int, GetStream] = {}
+        self._over: list[Stream] = []
+        """Streams that were over before a worker thread was done with them."""
         loop.on_piece = self.add_piece
         loop.next_piece = self._next_piece
 
@@ -357,14 +366,16 @@ class Streams:
             found.cancel()
 
     def close(self) -> None:
-        """Remove what is incomplete."""
+        """Remove what is incomplete; wait `CLOSE_S` at most for the worker threads."""
         for stream in [*self._puts.values(), *self._gets.values()]:
             stream.cancel()
+        self._loop.take_posted_until(lambda: not any(stream.is_busy for stream in self._over), CLOSE_S)
+        for stream in self._over:
             stream.discard()
 
     def _forget(self, number: int) -> None:
-        self._puts.pop(number, None)
-        self._gets.pop(number, None)
+        found: Stream | None = self._puts.pop(number, None) or self._gets.pop(number, None)
+        self._over = [stream for stream in [*self._over, found] if stream is not None and stream.is_busy]
         self._loop.window.forget(number)
 
     def _next_piece(self) -> tuple[int, bytes] | None:
