@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from specs import LEVELS
 
 from torc_framework.models.plan import Plan, PlannedJob
+from torc_framework.models.plan_parts import parts_of
 from torc_framework.models.records import ResourceRequirementsRecord, WorkflowRecord
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.database.opening import open_database
@@ -33,8 +34,15 @@ TORC_SERVER: Final = Path(sys.executable).with_name("torc-server")
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 RESET_PEAK: Final = "5"
 """Written to ``/proc/PID/clear_refs``, it makes the present memory the peak (proc(5))."""
-FAILING: Final = 20
+FAILING: Final = 4
 """One of this many chains fails in its middle."""
+FAILURES: Final = (
+    (1, 1, "user_error", "exit code 1"),
+    (2, 2, "user_error", "exit code 2"),
+    (137, None, "oom", "the memory that it requests ran out"),
+    (152, None, "timeout", "it reached its time limit"),
+)
+"""Return code, exit code, class and reason of each kind of failure; the chains have them in turn."""
 ROWS: Final[tuple[tuple[str, ...], ...]] = (
     ("workflows", "list"),
     ("status", "1"),
@@ -45,6 +53,12 @@ ROWS: Final[tuple[tuple[str, ...], ...]] = (
     ("why-failed", "1"),
     ("reports", "summary", "1"),
     ("reports", "check-resource-utilization", "1"),
+    ("reports", "results", "1", "--output-dir", "."),
+    ("job-dependencies", "job-job", "1"),
+    ("jobs", "list-by-status", "1"),
+    ("jobs", "list", "1", "--limit", "0", "-f", "json"),
+    ("jobs", "list", "1", "--limit", "0"),
+    ("results", "list", "1", "--limit", "0"),
     ("workflows", "export", "1", "--output", "export.json"),
     ("workflows", "delete", "--no-prompts", "--force", "1"),
 )
@@ -104,7 +118,7 @@ def fill(database: str, count: int) -> None:
     )
     try:
         with opened.write_bulk() as tx:
-            stored = store_plan(tx, plan, initialized=True)
+            stored = store_plan(tx, parts_of(plan), initialized=True)
             _run(tx, stored.workflow_id, stored.first["jobs"], count, width)
     finally:
         opened.close()
@@ -144,13 +158,10 @@ def _run(tx: Tx, workflow_id: int, first: int, count: int, width: int) -> None:
     query = sa.select(t.JOB.c.id, t.JOB.c.status == int(JobStatus.FAILED)).where(t.JOB.c.status.in_(map(int, ended)))
     found = [(int(job_id), bool(failed)) for job_id, failed in tx.connection.execute(query)]
     start, now = tx.new_ids(t.RESULT, len(found)), utc_text()
-    failures = {
-        False: (0, int(JobStatus.COMPLETED), 0, "success", None),
-        True: (1, int(JobStatus.FAILED), 1, "user_error", "exit code 1"),
-    }
     rows = []
     for result_id, (job_id, failed) in enumerate(found, start):
-        code, status, exit_code, kind, reason = failures[failed]
+        code, exit_code, kind, reason = FAILURES[job_id % len(FAILURES)] if failed else (0, 0, "success", None)
+        status = int(JobStatus.FAILED if failed else JobStatus.COMPLETED)
         ids = (result_id, job_id, workflow_id, 1, 1, node_id)
         rows.append((*ids, code, 0.01, now, status, (job_id % 1000) * 2**20, exit_code, kind, reason))
     tx.insert(_INSERT_RESULTS, rows)

@@ -3,6 +3,7 @@
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from programs import running_server
@@ -11,7 +12,9 @@ from sample_records import register
 from torc_framework.client import TorcClient
 from torc_framework.client.calls import jobs as job_calls
 from torc_framework.client.calls import paging
+from torc_framework.client.calls import workflows as workflow_calls
 from torc_framework.client.calls.jobs import NodeResources
+from torc_framework.client.http.transport import Transport
 from torc_framework.errors import ApiError
 from torc_framework.models.plan import Barrier, Plan, PlannedJob
 from torc_framework.models.records import (
@@ -104,6 +107,37 @@ def test_a_deleted_record_moves_no_page(api: TorcClient, workflow: int, monkeypa
         found.append(file.name)
         api.delete(FileRecord, file.id or 0)
     assert found == ["f", *names]
+
+
+class WithoutAfterId(Transport):
+    """Sends requests as to a server that does not know ``after_id``, which ignores it."""
+
+    def request(self, method: str, path: str, *, query: dict[str, Any] | None = None, **more: Any) -> bytes:
+        """Send a request without the parameter."""
+        known = {name: value for name, value in (query or {}).items() if name != "after_id"}
+        return super().request(method, path, query=known, **more)
+
+
+@pytest.mark.parametrize("sort_by", [None, "path"])
+@pytest.mark.parametrize("offset", [0, 3])
+def test_lists_of_an_older_server_are_read_once(
+    server: str, workflow: int, monkeypatch: pytest.MonkeyPatch, sort_by: str | None, offset: int
+) -> None:
+    """It returns its first page again, which ends neither in an endless list nor in a doubled one."""
+    monkeypatch.setattr(paging, "PAGE_SIZE", 2)
+    monkeypatch.setattr(workflow_calls, "PAGE_SIZE", 2)
+    with TorcClient.over(WithoutAfterId(server, timeout=60.0)) as old:
+        for n in range(6):
+            old.create(FileRecord(workflow_id=workflow, name=f"f{n}", path=f"{9 - n}"))
+        whole = old.page(FileRecord, workflow_id=workflow, sort_by=sort_by).items
+        assert len(whole) == 7
+        assert old.find(FileRecord, workflow_id=workflow, sort_by=sort_by, offset=offset) == whole[offset:]
+        assert old.find(FileRecord, workflow_id=workflow, sort_by=sort_by, offset=offset, limit=3) == whole[offset:][:3]
+        groups = [old.create_access_group(f"g{n}_{sort_by}_{offset}").id for n in range(5)]
+        assert [group.id for group in old.access_groups() if group.id in groups] == groups
+        mine = [old.create(WorkflowRecord(name=f"w{n}", user=f"{sort_by}{offset}")).id for n in range(5)]
+        found, total = old.overviews({"user": f"{sort_by}{offset}"}, offset=offset)
+        assert ([each.id for each in found], total) == (mine[offset:], 5)
 
 
 def test_the_graph_holds_groups_as_they_are_kept(api: TorcClient) -> None:

@@ -7,10 +7,10 @@ import pytest
 from torc_framework.models.events import EVENT_FACTS, LEVELS, EventSeverity, event_type_of, severity_of
 from torc_framework.models.statuses import END
 from torc_framework.store.record_kinds.results import EVENTS
-from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
 from torc_framework.store.records.events import JOBS_A_ROW, TransactionEvents, events_after, last_event_id
 from torc_framework.store.runs import lifecycle
+from torc_framework.store.workflows.deletion import begin_deletion
 
 
 def test_every_end_of_a_job_is_a_type() -> None:
@@ -106,5 +106,5 @@ def test_every_way_of_storing_events_tells_it(bench: Any) -> None:
         crud.create(tx, EVENTS, {"workflow_id": workflow_id, "data": {"event_type": "mine"}})
     expect("mine")
     with bench.database.write() as tx:
-        crud.delete(tx, WORKFLOWS, workflow_id)
+        begin_deletion(tx, workflow_id, force=True)
     assert told == [{workflow_id}]

@@ -26,12 +26,12 @@ from torc_framework.store.database.sqlite import schema_transaction
 from torc_framework.store.migrations import upgrade
 from torc_framework.store.record_kinds import actions, jobs
 from torc_framework.store.record_kinds.kinds import IN_WORKFLOWS
-from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
 from torc_framework.store.records.kind import RecordKind
 from torc_framework.store.tables import COUNTED
 from torc_framework.store.tables import core as t
 from torc_framework.store.tables.internal import ID_COUNTER
+from torc_framework.store.workflows.deletion import begin_deletion, finish_deletions
 from torc_framework.store.workflows.plans import create_plan
 
 TABLES = sorted([*COUNTED, t.EVENT], key=lambda table: table.name)
@@ -88,8 +88,9 @@ def smallest(tx: Tx, workflow_id: int) -> dict[str, int]:
 def test_a_deleted_workflow_takes_its_ids_along(database: Database) -> None:
     """After the newest records were deleted, new records of every table have larger ids."""
     with database.write() as tx:
-        crud.delete(tx, WORKFLOWS, fill(tx))
+        begin_deletion(tx, fill(tx), force=True)
         before = counters(tx)
+    finish_deletions(database)
     with database.write() as tx:
         again = fill(tx)
         after = smallest(tx, again)

@@ -22,6 +22,7 @@ from torc_framework.store.records import crud
 from torc_framework.store.records.events import TransactionEvents
 from torc_framework.store.records.kind import PageRequest, RecordKind
 from torc_framework.store.tables import core as t
+from torc_framework.store.workflows.deletion import begin_deletion, finish_deletions
 from torc_framework.store.workflows.plans import create_plan, new_workflow
 
 COLUMNS = (
@@ -239,7 +240,8 @@ def test_a_workflows_id_is_never_used_twice(database: Database) -> None:
     """Also the id of the last workflow is not used again."""
     first = workflow(database)
     with database.write() as tx:
-        crud.delete(tx, WORKFLOWS, first)
+        begin_deletion(tx, first, force=True)
+    finish_deletions(database)
     assert workflow(database) > first
 
 

@@ -3,12 +3,14 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 
 from torc_framework.models.plan import PlannedJob
 from torc_framework.models.progress import RunTotals
 from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
+from torc_framework.store.runs import job_groups as job_groups_module
 from torc_framework.store.runs.job_groups import MAX_GROUPS, job_groups
 from torc_framework.store.runs.progress import workflow_overviews, workflow_progress
 from torc_framework.store.runs.run_totals import run_totals
@@ -107,3 +109,20 @@ def test_the_number_of_groups_is_limited(bench: Any) -> None:
     with bench.database.read() as tx:
         found = job_groups(tx, bench.workflow_id)
     assert (len(found.groups), found.group_count) == (MAX_GROUPS, MAX_GROUPS + 5)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_groups_are_the_same_in_slices_of_any_size(bench: Any, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """A group whose jobs are in several slices, in other orders of names than of ids, is one group."""
+    names = [f"{stem}{number}{end}" for number in (9, 10, 1) for stem in "ba" for end in ("", "_end")]
+    bench.plan([PlannedJob(name=name, command="true") for name in names], [(11, 0), (4, 1)])
+    bench.finish(2)
+    whole = groups_of(bench)
+    assert [(each.first_name, each.last_name, each.count) for each in whole] == [
+        ("b1", "b9", 3),
+        ("b10_end", "b9_end", 3),
+        ("a1", "a9", 3),
+        ("a10_end", "a9_end", 3),
+    ]
+    monkeypatch.setattr(job_groups_module, "SLICE_JOBS", size)
+    assert groups_of(bench) == whole

@@ -8,7 +8,7 @@ import msgspec
 from attrs import NOTHING, fields
 
 from torc_framework.client.calls import paging
-from torc_framework.client.calls.paging import JsonObject, Page
+from torc_framework.client.calls.paging import JsonObject, ListPosition, Page
 from torc_framework.client.http.request_sender import RequestSender
 from torc_framework.errors import ApiError
 from torc_framework.models.records import (
@@ -149,16 +149,16 @@ class ClientBase:
     def iterate(self, kind: type[_R], *, limit: int | None = None, offset: int = 0, **query: Any) -> Iterator[_R]:
         """Yield records page by page, ``limit`` at most; the rest of ``query`` is that of `page`."""
         left = limit
-        is_by_id = not offset and not query.get("sort_by") and not query.get("reverse_sort")
-        after_id = 0 if is_by_id else None
+        place = ListPosition(offset, is_by_id=not query.get("sort_by") and not query.get("reverse_sort"))
         while left is None or left > 0:
             size = paging.PAGE_SIZE if left is None else min(left, paging.PAGE_SIZE)
-            page = self.page(kind, **query, limit=size, offset=offset or None, after_id=after_id)
+            page = self.page(kind, **query, limit=size, **place.query)
+            if not place.accepts([getattr(item, "id", 0) for item in page.items], page.total_count):
+                continue
             yield from page.items
             left = None if left is None else left - len(page.items)
             if not page.has_more or not page.items:
                 return
-            offset, after_id = 0, getattr(page.items[-1], "id", None)
 
     def find(self, kind: type[_R], *, limit: int | None = None, offset: int = 0, **query: Any) -> list[_R]:
         """Return all records at once, ``limit`` at most; `iterate` keeps one page in memory at a time."""
@@ -183,14 +183,14 @@ class ClientBase:
 
     def _walk(self, kind: type[_T], path: str, shape: Any = Page, **query: Any) -> Iterator[_T]:
         """Yield the items of a list of what has an id, page by page; ``shape`` is the class of its pages."""
-        after_id = 0
+        place = ListPosition()
         while True:
-            asked = {**query, "after_id": after_id, "limit": paging.PAGE_SIZE}
-            page = self._call(shape[kind], "GET", path, query=asked)
+            page = self._call(shape[kind], "GET", path, query={**query, **place.query, "limit": paging.PAGE_SIZE})
+            if not place.accepts([item.id for item in page.items], page.total_count):
+                continue
             yield from page.items
             if not page.has_more or not page.items:
                 return
-            after_id = page.items[-1].id
 
     def _walk_relations(self, kind: type[_T], path: str) -> Iterator[_T]:
         """Yield the items of a list of what has no id, page by page."""

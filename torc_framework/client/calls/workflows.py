@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from torc_framework.client.calls.base import DEFAULT_TIMEOUT_S, PLAN_TIMEOUT_S, ClientBase, given_fields
-from torc_framework.client.calls.paging import PAGE_SIZE, JsonObject, Page
+from torc_framework.client.calls.paging import PAGE_SIZE, JsonObject, ListPosition, Page
 from torc_framework.client.http.address import path_segment
 from torc_framework.errors import ApiError, TorcError
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
@@ -278,17 +278,19 @@ class WorkflowCalls(ClientBase):
             offset: Workflows to skip.
         """
         found: list[WorkflowOverview] = []
-        start: dict[str, Any] = {"offset": offset}
+        given = filters or {}
+        place = ListPosition(offset, is_by_id=not given.get("sort_by") and not given.get("reverse_sort"))
         total: int | None = None
         while True:
             size = PAGE_SIZE if limit is None else min(limit - len(found), PAGE_SIZE)
-            query = {**(filters or {}), "limit": size, **start}
+            query = {**given, "limit": size, **(place.query if found else {"offset": offset})}
             page = self._call(Page[WorkflowOverview], "GET", "/workflow_overviews", query=query)
+            if not place.accepts([item.id for item in page.items], page.total_count):
+                continue
             found += page.items
             total = page.total_count if total is None else total
             if not page.has_more or not page.items or len(found) == limit:
                 return found, total
-            start = {"after_id": page.items[-1].workflow.id}
 
     def latest_event_timestamp(self, workflow_id: int) -> int | None:
         """Return the time of the newest event in milliseconds since the epoch; None without events."""

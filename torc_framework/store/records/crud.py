@@ -340,6 +340,8 @@ def differs(sent: Any, stored: Any) -> bool:
 def delete(tx: Tx, kind: RecordKind, record_id: int) -> Values:
     """Delete a record with the rows that belong to it; return the deleted record.
 
+    Workflows are deleted by `workflows.deletion`, in slices.
+
     Raises:
         NotFoundError: there is no record of this id.
         RuleError: the kind's rules refuse the deletion.

@@ -17,10 +17,9 @@ WORKFLOW_STATES: Final = ("new", "waiting", "active", "complete", "canceled", "a
 """
 
 _JOBS: Final = Statement(
-    sa.select(JOB.c.workflow_id, JOB.c.status, JOB.c.is_interrupted, sa.func.count()).group_by(
-        JOB.c.workflow_id, JOB.c.status, JOB.c.is_interrupted
-    )
+    sa.select(JOB.c.workflow_id, JOB.c.status, sa.func.count()).group_by(JOB.c.workflow_id, JOB.c.status)
 )
+_INTERRUPTED: Final = Statement(sa.select(JOB.c.workflow_id).where(JOB.c.is_interrupted != number(0)).distinct())
 _WORKFLOWS: Final = Statement(
     sa.select(
         WORKFLOW_STATUS.c.id, WORKFLOW_STATUS.c.run_id, WORKFLOW_STATUS.c.is_canceled, WORKFLOW_STATUS.c.is_archived
@@ -49,14 +48,14 @@ def count_database(tx: Tx) -> DatabaseCounts:
     """Return the counts of the database."""
     counts = DatabaseCounts()
     statuses: defaultdict[int, set[JobStatus]] = defaultdict(set)
-    open_workflows: set[int] = set()
+    open_workflows: set[int] = {row[0] for row in tx.rows(_INTERRUPTED)}
     workflows = tx.rows(_WORKFLOWS)
     existing = {row[0] for row in workflows}
-    for workflow_id, status, is_interrupted, count in tx.rows(_JOBS):
+    for workflow_id, status, count in tx.rows(_JOBS):
         if workflow_id not in existing:  # it is being deleted
             continue
         statuses[workflow_id].add(JobStatus(status))
-        if is_interrupted or status in UNFINISHED:
+        if status in UNFINISHED:
             open_workflows.add(workflow_id)
         counts.jobs[JobStatus(status).label] += count
     for workflow_id, run_id, is_canceled, is_archived in workflows:

@@ -14,25 +14,39 @@ from torc_framework.store.tables import core as t
 
 MAX_GROUPS: Final = 100
 """Most groups that are returned."""
+SLICE_JOBS: Final = 5000
+"""Jobs that one query groups."""
 _MAX_WAITS_FOR: Final = 3
 _DEPENDENCIES_READ: Final = 1000
 """Most unfinished dependencies of a job that are read."""
 _DIGITS: Final = re.compile("[0-9]+")
 
 
-# The database drops the digits at the end of names, which makes few rows of most workflows; the others go here.
-_STEM: Final = sa.func.rtrim(t.JOB.c.name, sa.literal_column("'0123456789'"))
+# The database drops the digits at the end of names, which makes few rows of most workflows; the others go here. It
+# groups the jobs of one slice at a time, because it sorts what it groups in memory.
+_SLICE: Final = first(
+    sa.select(
+        t.JOB.c.id,
+        t.JOB.c.status,
+        t.JOB.c.name,
+        sa.func.rtrim(t.JOB.c.name, sa.literal_column("'0123456789'")).label("stem"),
+    )
+    .where(t.JOB.c.workflow_id == param("workflow"), t.JOB.c.id > param("after"))
+    .order_by(t.JOB.c.id),
+    param("count"),
+).subquery("slice")
 _GROUPS: Final = Statement(
     sa.select(
-        t.JOB.c.status,
+        _SLICE.c.status,
         sa.func.count(),
-        sa.func.min(t.JOB.c.name),
-        sa.func.max(t.JOB.c.name),
-        sa.func.min(t.JOB.c.id),
-    )
-    .where(t.JOB.c.workflow_id == param("workflow"))
-    .group_by(_STEM, t.JOB.c.status),
+        sa.func.min(_SLICE.c.name),
+        sa.func.max(_SLICE.c.name),
+        sa.func.min(_SLICE.c.id),
+        sa.func.max(_SLICE.c.id),
+    ).group_by(_SLICE.c.stem, _SLICE.c.status),
     "workflow",
+    "after",
+    "count",
 )
 
 
@@ -55,7 +69,8 @@ _WAITS_FOR: Final = tuple(Statement(first(_unfinished(ids), _READ), "job") for i
 @define
 class _Group:
     first_id: int
-    names: list[str] = Factory(list)
+    first_name: str
+    last_name: str
     blocked_id: int | None = None
     counts: dict[str, int] = Factory(dict)
 
@@ -63,18 +78,24 @@ class _Group:
 def job_groups(tx: Tx, workflow_id: int) -> JobGroups:
     """Return the jobs of a workflow in groups by name."""
     groups: dict[str, _Group] = {}
-    for status, count, least, greatest, first_id in tx.rows(_GROUPS, workflow_id):
-        group = groups.setdefault(_DIGITS.sub("", least), _Group(first_id))
-        group.names += [least, greatest]
-        group.first_id = min(group.first_id, first_id)
-        label = JobStatus(status).label
-        group.counts[label] = group.counts.get(label, 0) + count
-        if status == JobStatus.BLOCKED:
-            group.blocked_id = min(first_id, group.blocked_id or first_id)
+    after = 0
+    while rows := tx.rows(_GROUPS, workflow_id, after, SLICE_JOBS):
+        for status, count, least, greatest, first_id, last_id in rows:
+            key = _DIGITS.sub("", least)
+            group = groups.get(key)
+            if group is None:
+                group = groups[key] = _Group(first_id, least, greatest)
+            group.first_name, group.last_name = min(group.first_name, least), max(group.last_name, greatest)
+            group.first_id = min(group.first_id, first_id)
+            label = JobStatus(status).label
+            group.counts[label] = group.counts.get(label, 0) + count
+            if status == JobStatus.BLOCKED:
+                group.blocked_id = min(first_id, group.blocked_id or first_id)
+            after = max(after, last_id)
     ordered = sorted(groups.values(), key=lambda each: each.first_id)
     shown = [
         LikeNamedJobs(
-            min(group.names), max(group.names), sum(group.counts.values()), group.counts, _waits_for(tx, group)
+            group.first_name, group.last_name, sum(group.counts.values()), group.counts, _waits_for(tx, group)
         )
         for group in ordered[:MAX_GROUPS]
     ]
