@@ -4,7 +4,7 @@ The table `URGENCY` orders reasons: those that need a person come before those t
 job depends on, directly or not, the one with the most urgent reason is its root.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import Any, Final
 
@@ -344,70 +344,3 @@ class JobReasons:
         given = " ".join(flag for word, flag in flags.items() if any(word in amount for amount in short))
         change = f"torc resource-requirements update {requirements_id} {given}"
         return JobReason("lacks_resources", text, (change, f"{self.state.next_command}  # on a larger machine"))
-
-    # --- roots ------------------------------------------------------------------------------------
-
-    def root(self, job: JobRecord) -> JobRecord | None:
-        """Return the job that a blocked job waits for in the end, or because of which a canceled job was canceled."""
-        return self.state.jobs.get(self._roots.get(job.id or 0, 0))
-
-    @cached_property
-    def _roots(self) -> dict[int, int]:
-        """The root of each blocked or canceled job, found upstream first."""
-        roots: dict[int, int] = {}
-        visited: set[int] = set()
-        for start in self.state.jobs:
-            stack = [start]
-            while stack:
-                node = stack[-1]
-                if node not in visited:
-                    visited.add(node)
-                    stack += [other for other in self.state.upstream.get(node, ()) if other not in visited]
-                    continue
-                stack.pop()
-                if node not in roots and (best := self._most_urgent(node, roots)) is not None:
-                    roots[node] = best
-        return roots
-
-    def _most_urgent(self, node: int, roots: dict[int, int]) -> int | None:
-        """Return the most urgent root among the dependencies of a job or a group."""
-        job = self.state.jobs.get(node)
-        if job is not None and job.status not in ("blocked", "canceled"):
-            return None
-        spoiled = job is not None and job.status == "canceled"
-        found = (self._root_of(other, roots) for other in self.state.upstream.get(node, ()))
-        known = [root for root in found if root is not None]
-        if spoiled:
-            known = [root for root in known if self.state.jobs[root].status in _ENDED_BADLY] or known
-        return min(known, key=lambda root: (RANK[self.reason_of(self.state.jobs[root]).code], root), default=None)
-
-    def _root_of(self, other: int, roots: dict[int, int]) -> int | None:
-        """Return the root of a dependency: the job itself, or its own root if it waits; None if it completed."""
-        job = self.state.jobs.get(other)
-        if job is None or job.status in ("blocked", "canceled"):
-            return roots.get(other)
-        return None if job.status == "completed" else other
-
-    def direct_dependencies(self, job: JobRecord) -> list[JobRecord]:
-        """Return the direct dependencies of a job, those through groups included."""
-        return [self.state.jobs[other] for other in dict.fromkeys(self._group_members(job.id or 0))]
-
-    def _group_members(self, node: int) -> Iterator[int]:
-        for other in self.state.upstream.get(node, ()):
-            yield from [other] if other > 0 else self._group_members(other)
-
-    def unfinished(self, jobs: Iterable[JobRecord]) -> list[JobRecord]:
-        """Return the jobs among these that have not ended, the most urgent first."""
-        over = ("completed", *_ENDED_BADLY, "canceled")
-        left = [job for job in jobs if job.is_interrupted or job.status not in over]
-        return sorted(left, key=lambda job: (RANK[self.reason_of(job).code], job.id or 0))
-
-    def reason_and_root(self, job: JobRecord) -> tuple[JobReason, JobRecord | None]:
-        """Return the reason of a job, and its root if that is another job."""
-        reason, root = self.reason_of(job), None
-        if reason.code in ("blocked", "dependency_failed"):
-            root = self.root(job)
-            if root is None and reason.code == "blocked":
-                stale = "all its dependencies have ended; they have to be evaluated again"
-                return JobReason("stale", stale, (f"torc workflows reinitialize {self.state.id}",)), None
-        return reason, root

@@ -1,13 +1,15 @@
 """A snapshot of a workflow for explanations, made with a number of requests that hardly grows with its jobs."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from attrs import Factory, define
 
 from torc_framework.client import TorcClient
+from torc_framework.graph.waiting_graph import WaitingGraph
 from torc_framework.models.pending_reason import PendingReason
 from torc_framework.models.records import (
     HINDRANCE,
@@ -21,6 +23,7 @@ from torc_framework.models.records import (
 )
 from torc_framework.models.resource_fit import offered_resources
 from torc_framework.models.resources import Resources, parse_duration
+from torc_framework.models.waiting_jobs import CountedJobs, JobClass
 from torc_framework.next_step import (
     InstalledExecutors,
     NextStep,
@@ -59,7 +62,10 @@ class WorkflowState:
     """The state of one workflow.
 
     Attributes:
-        upstream: The jobs that each job depends on; a dependency group has a negative number and its own entry.
+        classes: The jobs that neither wait for other jobs nor have completed, by what decides whether they run.
+        waiting: Returns the jobs that wait for others, with the values that a function gives to the jobs that they
+            wait for.
+        job: Returns the record of a job.
         runners: Active runners, without those that are known to be dead.
         queued_allocations: Queued allocations.
         result: Returns the present result of a job.
@@ -76,8 +82,9 @@ class WorkflowState:
 
     workflow: WorkflowRecord
     status: WorkflowStatusRecord
-    jobs: dict[int, JobRecord]
-    upstream: dict[int, list[int]]
+    classes: Sequence[CountedJobs]
+    waiting: Callable[[Callable[[int, JobClass], int]], WaitingGraph]
+    job: Callable[[int], JobRecord]
     requirements: dict[int, ResourceRequirementsRecord]
     runners: list[ActiveRunner]
     queued_allocations: list[ScheduledComputeNodeRecord]
@@ -121,10 +128,6 @@ def read_workflow_state(
     """
     workflow = client.get(WorkflowRecord, workflow_id)
     progress = client.progress(workflow_id)
-    jobs = {job.id or 0: job for job in client.iterate(JobRecord, workflow_id=workflow_id)}
-    counts: dict[str, int] = {}
-    for job in jobs.values():
-        counts[job.status or ""] = counts.get(job.status or "", 0) + 1
     requirements = client.find(ResourceRequirementsRecord, workflow_id=workflow_id)
     runners: list[ActiveRunner] = []
     dead: list[ComputeNodeRecord] = []
@@ -141,8 +144,9 @@ def read_workflow_state(
     return WorkflowState(
         workflow=workflow,
         status=client.workflow_status(workflow_id),
-        jobs=jobs,
-        upstream=_upstream(client, workflow_id),
+        classes=client.job_classes(workflow_id),
+        waiting=lambda value: WaitingGraph(client.waiting_jobs(workflow_id), client.group_members(workflow_id), value),
+        job=cache(lambda job_id: client.get(JobRecord, job_id)),
         requirements={record.id or 0: record for record in requirements},
         runners=runners,
         queued_allocations=queued_allocations,
@@ -161,7 +165,7 @@ def read_workflow_state(
         machine=None if sites or runs_on_nodes(client, workflow_id) else _this_machine(requirements),
         sites=[ActiveRunner(record, None) for record in sites],
         interrupted=progress.overview.interrupted,
-        counts=counts,
+        counts=progress.overview.counts,
     )
 
 
@@ -172,18 +176,6 @@ def _this_machine(requirements: Collection[ResourceRequirementsRecord]) -> Resou
 
 def _held_by(client: TorcClient, workflow_id: int, runner: ComputeNodeRecord) -> Iterator[JobRecord]:
     return client.iterate(JobRecord, workflow_id=workflow_id, active_compute_node_id=runner.id)
-
-
-def _upstream(client: TorcClient, workflow_id: int) -> dict[int, list[int]]:
-    graph = client.dependency_graph(workflow_id)
-    upstream: dict[int, list[int]] = {}
-    for job_id, other in graph.dependencies:
-        upstream.setdefault(job_id, []).append(other)
-    for number, group in enumerate(graph.groups, 1):
-        upstream[-number] = list(group.upstream)
-        for job_id in group.downstream:
-            upstream.setdefault(job_id, []).append(-number)
-    return upstream
 
 
 def _remaining_s(runner: ComputeNodeRecord, buffer_s: int) -> float | None:

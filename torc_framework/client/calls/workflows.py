@@ -39,6 +39,7 @@ from torc_framework.models.responses import (
     ResetJobs,
     ResumedJobs,
 )
+from torc_framework.models.waiting_jobs import CountedJobs, GroupMembers, WaitingJobs
 
 _COUNTS_HEADER: Final = RECORD_COUNTS_HEADER.lower().encode()
 
@@ -291,6 +292,30 @@ class WorkflowCalls(ClientBase):
             total = page.total_count if total is None else total
             if not page.has_more or not page.items or len(found) == limit:
                 return found, total
+
+    def job_classes(self, workflow_id: int) -> list[CountedJobs]:
+        """Count the jobs that neither wait for others nor have completed, by what decides whether they run."""
+        return self._call(list[CountedJobs], "GET", f"/workflows/{workflow_id}/job_classes")
+
+    def waiting_jobs(self, workflow_id: int, *, only_canceled: bool = False) -> Iterator[WaitingJobs]:
+        """Yield the jobs that are blocked or canceled, page by page, with the ids of what they depend on."""
+        query: dict[str, Any] = {"after_id": 0, "only_canceled": only_canceled}
+        while True:
+            page = self._call(WaitingJobs, "GET", f"/workflows/{workflow_id}/waiting_jobs", query=query)
+            yield page
+            if not page.has_more:
+                return
+            query["after_id"] = page.jobs[-1]
+
+    def group_members(self, workflow_id: int) -> Iterator[GroupMembers]:
+        """Yield the members of dependency groups that have not completed, page by page."""
+        query = {"after_group_id": 0, "after_job_id": 0}
+        while True:
+            page = self._call(GroupMembers, "GET", f"/workflows/{workflow_id}/group_members", query=query)
+            yield page
+            if not page.has_more:
+                return
+            query = {"after_group_id": page.members[-2], "after_job_id": page.members[-1]}
 
     def latest_event_timestamp(self, workflow_id: int) -> int | None:
         """Return the time of the newest event in milliseconds since the epoch; None without events."""

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from torc_framework.models.progress import JobEnding, JobGroups, RunTotals, WorkflowOverview, WorkflowProgress
 from torc_framework.models.responses import Page as PageOf
+from torc_framework.models.waiting_jobs import CountedJobs, GroupMembers, WaitingJobs
 from torc_framework.server.auth.permissions import FILTERED_BY_ACCESS, WORKFLOW_IN_PATH
 from torc_framework.server.dispatch.endpoint import Endpoint, page, page_request
 from torc_framework.server.http.endpoint_calls import EndpointCall, Parameter
@@ -16,6 +17,7 @@ from torc_framework.store.runs.job_endings import job_endings
 from torc_framework.store.runs.job_groups import job_groups
 from torc_framework.store.runs.progress import workflow_overviews, workflow_progress
 from torc_framework.store.runs.run_totals import run_totals
+from torc_framework.store.runs.waiting_jobs import group_members, job_classes, waiting_jobs
 from torc_framework.store.runs.workflow_status import workflow_status
 
 LARGEST_ID: Final = 2**63 - 1
@@ -44,6 +46,23 @@ def _run_totals(tx: Tx, call: EndpointCall) -> Any:
     workflow_status(tx, call.id)  # raises NotFoundError
     return run_totals(tx, call.id)
 
+
+def _job_classes(tx: Tx, call: EndpointCall) -> Any:
+    workflow_status(tx, call.id)  # raises NotFoundError
+    return job_classes(tx, call.id)
+
+
+def _waiting_jobs(tx: Tx, call: EndpointCall) -> WaitingJobs:
+    workflow_status(tx, call.id)  # raises NotFoundError
+    return waiting_jobs(tx, call.id, call.query["after_id"], only_canceled=call.query["only_canceled"])
+
+
+def _group_members(tx: Tx, call: EndpointCall) -> GroupMembers:
+    workflow_status(tx, call.id)  # raises NotFoundError
+    return group_members(tx, call.id, call.query["after_group_id"], call.query["after_job_id"])
+
+
+_AFTER: Final = Parameter(int, 0, least=0)
 
 PROGRESS_ENDPOINTS: Final = (
     Endpoint(
@@ -87,6 +106,32 @@ PROGRESS_ENDPOINTS: Final = (
         response=list[RunTotals],
         permission=WORKFLOW_IN_PATH,
         summary="Get sums over the present results of the jobs, run by run.",
+    ),
+    Endpoint(
+        "GET",
+        "/workflows/{id}/job_classes",
+        _job_classes,
+        response=list[CountedJobs],
+        permission=WORKFLOW_IN_PATH,
+        summary="Count the jobs that neither wait for others nor have completed, by what decides whether they run.",
+    ),
+    Endpoint(
+        "GET",
+        "/workflows/{id}/waiting_jobs",
+        _waiting_jobs,
+        query={"after_id": _AFTER, "only_canceled": Parameter(bool, default=False)},
+        response=WaitingJobs,
+        permission=WORKFLOW_IN_PATH,
+        summary="List the jobs that are blocked or canceled, with the ids of what they depend on.",
+    ),
+    Endpoint(
+        "GET",
+        "/workflows/{id}/group_members",
+        _group_members,
+        query={"after_group_id": _AFTER, "after_job_id": _AFTER},
+        response=GroupMembers,
+        permission=WORKFLOW_IN_PATH,
+        summary="List the members of dependency groups that have not completed.",
     ),
 )
 """All endpoints of the progress of workflows."""

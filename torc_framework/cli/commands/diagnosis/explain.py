@@ -41,7 +41,7 @@ def explain(
             require_workflow(session, workflow_id, "torc explain")
         chosen = chosen_job(session, workflow_id, job)
         state = _workflow_state(session, chosen.workflow_id)
-        of_job = explain_job(state, state.jobs.get(chosen.id or 0, chosen))
+        of_job = explain_job(state, state.job(chosen.id or 0))
         print_json(of_job) if session.wants_json else print_job(of_job)
         return
     picked = pick_workflow(session, workflow_id)
