@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
+from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import attrs
@@ -95,7 +96,9 @@ def _arguments(method: Callable[..., Any]) -> list[Any]:
 
 
 def _value(kind: Any) -> Any:
-    """Return some value of a kind."""
+    """Return some value of a kind; of several kinds, one of the first."""
+    if get_origin(kind) is UnionType:
+        kind = get_args(kind)[0]
     if kind in (int, float):
         return NUMBER
     if kind is str:

@@ -341,8 +341,10 @@ def test_pairs_and_barriers_say_exactly_what_was_added(
             )
             builder.add(job, cut)
             wanted |= {(job, on) for sequence in cut for on in sequence if on != job}
-    dependencies, barriers = builder.result()
-    said = dependencies + [pair for b in barriers for pair in itertools.product(b.downstream, b.upstream)]
+    found, barriers = builder.result()
+    said = [*zip(found[0::2], found[1::2], strict=True)] + [
+        pair for b in barriers for pair in itertools.product(b.downstream, b.upstream)
+    ]
     assert sorted(said) == sorted(wanted)
 
 

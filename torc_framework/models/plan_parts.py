@@ -78,9 +78,14 @@ _SAME_IN_HEAD: Final = tuple(attribute.name for attribute in fields(PlanHead) if
 
 def parts_of(plan: Plan) -> PlanParts:
     """Return the parts of a plan."""
-    same: dict[str, Any] = {name: getattr(plan, name) for name in _SAME_IN_HEAD}
-    head = PlanHead(**same, job_count=len(plan.jobs), dependency_count=len(plan.dependencies))
+    head = head_of(plan, job_count=len(plan.jobs), dependency_count=len(plan.dependencies))
     return PlanParts(head, _slices(plan))
+
+
+def head_of(plan: Plan, *, job_count: int, dependency_count: int) -> PlanHead:
+    """Return the head of a plan, which shares its records; the counts may differ from the plan's lists."""
+    same: dict[str, Any] = {name: getattr(plan, name) for name in _SAME_IN_HEAD}
+    return PlanHead(**same, job_count=job_count, dependency_count=dependency_count)
 
 
 def _slices(plan: Plan) -> Iterator[PlanSlice]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torc_framework.spec.language.model import WorkflowSpec
-    from torc_framework.spec.pipeline import Inspection, LoadedSpec
+    from torc_framework.spec.pipeline import Inspection, LoadedParts, LoadedSpec
 
 __all__ = [
     "LoadOptions",
@@ -22,6 +22,7 @@ __all__ = [
     "dry_run",
     "dump_spec",
     "inspect",
+    "load_parts",
     "load_plan",
     "load_spec",
     "plan_spec",
@@ -39,6 +40,17 @@ def load_plan(source: "Path | str | WorkflowSpec", *, options: LoadOptions = _DE
     from torc_framework.spec import pipeline
 
     return pipeline.load_plan(_source(source), options)
+
+
+def load_parts(source: "Path | str | WorkflowSpec", *, options: LoadOptions = _DEFAULT) -> "LoadedParts":
+    """Return the plan of a workflow file or of a spec object, without the jobs of a large one, which are made later.
+
+    Raises:
+        SpecError: it has errors; the exception has all findings.
+    """
+    from torc_framework.spec import pipeline
+
+    return pipeline.load_parts(_source(source), options)
 
 
 def inspect(source: "Path | str | WorkflowSpec", *, options: LoadOptions = _DEFAULT) -> "Inspection":

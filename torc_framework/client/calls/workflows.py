@@ -12,7 +12,7 @@ from torc_framework.client.http.address import path_segment
 from torc_framework.errors import ApiError, TorcError
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.plan import Addition, Plan, SchedulerOrder
-from torc_framework.models.plan_parts import PLAN_LINES, SLICE_JOBS, parts_of, plan_lines
+from torc_framework.models.plan_parts import PLAN_LINES, SLICE_JOBS, PlanParts, parts_of, plan_lines
 from torc_framework.models.progress import JobEnding, JobGroups, RunTotals, WorkflowOverview, WorkflowProgress
 from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRecord
 from torc_framework.models.responses import (
@@ -49,10 +49,14 @@ class WorkflowCalls(ClientBase):
 
     # --- runs -------------------------------------------------------------------------------------
 
-    def create_from_plan(self, plan: Plan, *, initialize: bool = False) -> PlanReceipt:
+    def create_from_plan(self, plan: Plan | PlanParts, *, initialize: bool = False) -> PlanReceipt:
         """Store a whole workflow in one transaction; with ``initialize``, begin its first run too.
 
         A large plan is encoded slice by slice into a temporary file, which is deleted when the server has answered.
+
+        Args:
+            plan: The plan, or its parts, whose slices are made while they are encoded.
+            initialize: Begin the first run.
 
         Raises:
             TorcError: the folder for temporary files is full.
@@ -67,11 +71,11 @@ class WorkflowCalls(ClientBase):
             query={"initialize": initialize},
             timeout=PLAN_TIMEOUT_S,
         )
-        if len(plan.jobs) <= SLICE_JOBS:
+        if isinstance(plan, Plan) and len(plan.jobs) <= SLICE_JOBS:
             return send(raw=msgspec.json.encode(plan))
         with tempfile.TemporaryFile() as file:
             try:
-                file.writelines(plan_lines(parts_of(plan)))
+                file.writelines(plan_lines(parts_of(plan) if isinstance(plan, Plan) else plan))
                 file.flush()
             except OSError as error:
                 raise TorcError(f"no space for the plan in {tempfile.gettempdir()}: {error.strerror}") from error

@@ -21,6 +21,7 @@ MAX_JSON_DEPTH: Final = 100
 _FREE: Final = {"metadata": None, "executor_options": None, "user_data": "data", "jobs": "executor_options"}
 """Keys with values of a free form: of the workflow, and (second) of its entries."""
 _ODD_ESCAPE: Final = re.compile(r"\\(?:u00|U0000|u\{|x|0|u[dD][89a-fA-F])")
+_ODD_ESCAPE_OF_BYTES: Final = re.compile(_ODD_ESCAPE.pattern.encode())
 _TYPE_NAMES: Final[Mapping[str, str]] = {
     "string": "text",
     "integer": "a whole number",
@@ -56,6 +57,11 @@ def check_text(text: str, data: Any, problems: Problems) -> None:
             problems.add(SpecFinding("the text has a NUL character", path=path))
         elif any("\ud800" <= character <= "\udfff" for character in value):
             problems.add(SpecFinding("the text has half of a surrogate pair, which is no character", path=path))
+
+
+def may_have_odd_texts(text: bytes) -> bool:
+    """Return whether `check_text` may add findings for a document."""
+    return _ODD_ESCAPE_OF_BYTES.search(text) is not None
 
 
 def _without_items(part: Schema) -> Schema:

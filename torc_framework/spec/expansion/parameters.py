@@ -14,9 +14,9 @@ In a decimal range, a step that is a whole number of at least 2 and larger than 
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Final
+from typing import Final, TypeVar, overload
 
 from attrs import frozen
 
@@ -24,12 +24,52 @@ MAX_VALUES: Final = 2_000_000
 """Largest number of values of a parameter, and of items of a spec."""
 MAX_DIGITS: Final = 30
 
+MAX_KEPT_VALUES: Final = 10_000
+"""Largest number of values of a range that are kept in memory; those of a longer one are made at each use."""
+
 _NUMBER: Final = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,2})?"
 _RANGE: Final = re.compile(rf"\s*({_NUMBER})\s*:\s*({_NUMBER})\s*(?::\s*({_NUMBER})\s*)?")
 _WHOLE: Final = re.compile(r"[-+]?\d+")
 _ANY_NUMBER: Final = re.compile(_NUMBER)
 _ITEM: Final = re.compile(r"""\s*(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<bare>[^'",\[\]]+?))\s*(?:,|$)""")
 _SPECIFIER: Final = re.compile(r"[-+ ]?0?\d{0,3}(?:\.\d{1,2})?[dxXeEfFgG]?")
+
+
+_Made = TypeVar("_Made")
+
+
+class MadeValues(Sequence[_Made]):
+    """Values of one type, each of which is made at each use.
+
+    Args:
+        count: Number of values.
+        make: Returns the value at a position from 0.
+    """
+
+    def __init__(self, count: int, make: Callable[[int], _Made]) -> None:
+        self._count, self.make = count, make
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, position: int) -> _Made: ...
+
+    @overload
+    def __getitem__(self, position: slice) -> list[_Made]: ...
+
+    def __getitem__(self, position: int | slice) -> _Made | list[_Made]:
+        if isinstance(position, slice):
+            return [self.make(each) for each in range(self._count)[position]]
+        return self.make(range(self._count)[position])
+
+
+class WholeNumbers(MadeValues["ParameterValue"]):
+    """The values of a range of whole numbers."""
+
+    def __init__(self, numbers: range) -> None:
+        super().__init__(len(numbers), lambda position: ParameterValue(str(numbers[position]), numbers[position]))
+        self.numbers = numbers
 
 
 @frozen
@@ -60,8 +100,8 @@ class ParameterValue:
             raise ValueError(f"format {specifier!r} does not go with {self.text}: it is no whole number") from error
 
 
-def parse_values(text: str) -> list[ParameterValue]:
-    """Return the values of a parameter's text.
+def parse_values(text: str) -> Sequence[ParameterValue]:
+    """Return the values of a parameter's text: a list, or `MadeValues` of a long range, which are all of one type.
 
     Raises:
         ValueError: the text has no known form, or it has no value or too many.
@@ -103,7 +143,7 @@ def _bare(text: str) -> ParameterValue:
     return ParameterValue(text, int(text) if _WHOLE.fullmatch(text) else float(text))
 
 
-def _range(start: str, stop: str, step: str | None) -> list[ParameterValue]:
+def _range(start: str, stop: str, step: str | None) -> Sequence[ParameterValue]:
     """Return the values of a range from its three texts."""
     texts = [start, stop] + ([step] if step else [])
     if max(map(len, texts)) > MAX_DIGITS:
@@ -123,9 +163,14 @@ def _range(start: str, stop: str, step: str | None) -> list[ParameterValue]:
     if count > MAX_VALUES:
         raise ValueError(f"the range stands for {count:,} values; at most {MAX_VALUES:,} are allowed")
     if all(map(_WHOLE.fullmatch, texts)):
-        return [ParameterValue(str(n), n) for n in range(int(first), int(first) + count * int(by), int(by))]
+        numbers = range(int(first), int(first) + count * int(by), int(by))
+        return WholeNumbers(numbers) if count > MAX_KEPT_VALUES else list(WholeNumbers(numbers))
     decimals = max(0, *(-int(number.as_tuple().exponent) for number in (first, by)))
-    return [_decimal(first + k * by, decimals) for k in range(count)]
+    return _several(count, lambda k: _decimal(first + k * by, decimals))
+
+
+def _several(count: int, make: Callable[[int], ParameterValue]) -> Sequence[ParameterValue]:
+    return MadeValues(count, make) if count > MAX_KEPT_VALUES else list(map(make, range(count)))
 
 
 def _decimal(number: Decimal, decimals: int) -> ParameterValue:
@@ -137,14 +182,18 @@ def _is_log_count(first: Decimal, last: Decimal, step: str) -> bool:
     return bool(_WHOLE.fullmatch(step)) and int(step) >= 2 and int(step) > abs(last - first) and min(first, last) > 0
 
 
-def _log_spaced(start: str, stop: str, count: int) -> list[ParameterValue]:
+def _log_spaced(start: str, stop: str, count: int) -> Sequence[ParameterValue]:
     """Return ``count`` numbers with a constant factor between neighbours; the ends are exact."""
     if count > MAX_VALUES:
         raise ValueError(f"the range stands for {count:,} values; at most {MAX_VALUES:,} are allowed")
     low, high = math.log(float(start)), math.log(float(stop))
-    between = (math.exp(low + (high - low) * k / (count - 1)) for k in range(1, count - 1))
-    texts = [start, *(repr(float(f"{number:.12g}")) for number in between), stop]
-    return [ParameterValue(text, float(text)) for text in texts]
+
+    def make(k: int) -> ParameterValue:
+        text = repr(float(f"{math.exp(low + (high - low) * k / (count - 1)):.12g}"))
+        text = {0: start, count - 1: stop}.get(k, text)
+        return ParameterValue(text, float(text))
+
+    return _several(count, make)
 
 
 def zip_problem(names: Sequence[str], counts: Sequence[int]) -> str | None:

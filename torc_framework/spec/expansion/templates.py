@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from torc_framework.spec.expansion.parameters import ParameterValue
+from torc_framework.spec.expansion.parameters import MadeValues, ParameterValue, WholeNumbers
 
 PARAMETER_NAME: Final = re.compile(r"[A-Za-z_][\w-]*")
 _PLACE: Final = re.compile(rf"(?<!\$)\{{({PARAMETER_NAME.pattern})(?::([^{{}}]*))?\}}")
@@ -49,7 +49,7 @@ class TemplateMaker:
 
     values: Mapping[str, Sequence[ParameterValue]]
     _positions: dict[str, int] = field(init=False)
-    _texts: dict[tuple[str, str | None], list[str]] = field(factory=dict, init=False)
+    _texts: dict[tuple[str, str | None], Sequence[str]] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._positions = {name: position for position, name in enumerate(self.values)}
@@ -63,7 +63,7 @@ class TemplateMaker:
         if "{" not in text:
             return None
         pattern: list[str] = []
-        places: list[tuple[int, list[str]]] = []
+        places: list[tuple[int, Sequence[str]]] = []
         end = 0
         for match in _PLACE.finditer(text):
             name, specifier = match.groups()
@@ -77,26 +77,47 @@ class TemplateMaker:
         pattern.append(text[end:].replace("%", "%%"))
         return Template(frozenset(position for position, _ in places), _filler("".join(pattern), places))
 
-    def _formatted(self, name: str, specifier: str | None) -> list[str]:
+    def _formatted(self, name: str, specifier: str | None) -> Sequence[str]:
         """Return the texts of a parameter's values under a specifier."""
         key = (name, specifier)
         if key not in self._texts:
             values = self.values[name]
             try:
-                self._texts[key] = [v.format(specifier) if specifier else v.text for v in values]
+                self._texts[key] = _texts_of(values, specifier)
             except ValueError as error:
                 raise ValueError(f"{{{name}:{specifier}}}: {error}") from error
         return self._texts[key]
 
 
-def _filler(pattern: str, places: list[tuple[int, list[str]]]) -> Fill:
+def _texts_of(values: Sequence[ParameterValue], specifier: str | None) -> Sequence[str]:
+    """Return the texts of values under a specifier.
+
+    Raises:
+        ValueError: it cannot be applied to one of them.
+    """
+
+    def text(value: ParameterValue) -> str:
+        return value.format(specifier) if specifier else value.text
+
+    if not isinstance(values, MadeValues):
+        return list(map(text, values))
+    text(values[0])  # all are of one type, so that a specifier is good for all of them or for none
+    if isinstance(values, WholeNumbers):
+        numbers, form = values.numbers, specifier or "d"
+        return MadeValues(len(values), lambda position: format(numbers[position], form))
+    make = values.make
+    return MadeValues(len(values), lambda position: text(make(position)))
+
+
+def _filler(pattern: str, places: list[tuple[int, Sequence[str]]]) -> Fill:
     if len(places) == 1:
         ((position, texts),) = places
+        if isinstance(texts, MadeValues):
+            make = texts.make
+            return lambda row: pattern % make(row[position])
         return lambda row: pattern % texts[row[position]]
-    if (
-        len({position for position, _ in places}) == 1
-    ):  # all placeholders have one parameter: there is one text per value
-        position = places[0][0]
+    if len({position for position, _ in places}) == 1 and isinstance(places[0][1], list):
+        position = places[0][0]  # all placeholders have one parameter: there is one text per value
         count = len(places[0][1])
         filled = [pattern % tuple(texts[n] for _, texts in places) for n in range(count)]
         return lambda row: filled[row[position]]

@@ -81,6 +81,15 @@ def read(path: Path, schema: Schema) -> Document:
     )
 
 
+def read_text(path: Path, text: str, schema: Schema) -> Document:
+    """Read the text of a JSON file, as `read` does.
+
+    Raises:
+        SpecError: it is not valid.
+    """
+    return _read_as("json", text, path, schema)
+
+
 def _json(text: str, schema: Schema) -> tuple[Any, Locate, list[SpecFinding]]:
     from torc_framework.spec.reading import read_json
 

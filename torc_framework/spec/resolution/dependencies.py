@@ -6,7 +6,9 @@ dependency occurs once. Pairs of a group are never enumerated: time and memory g
 entries, not with the number of pairs.
 """
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from attrs import define, field
 
@@ -22,17 +24,17 @@ class DependencyBuilder:
     _sets: dict[int, frozenset[int]] = field(factory=dict)
     _disjoint: dict[tuple[int, ...], tuple[int, ...]] = field(factory=dict)
     _waiting: dict[int, list[int]] = field(factory=dict)
-    _pairs: list[tuple[int, int]] = field(factory=list)
+    _pairs: "array[int]" = field(factory=lambda: array("i"))
     _own: dict[int, int] = field(factory=dict)
 
     def add_pair(self, job: int, on: int) -> None:
         """Add a job that waits for exactly one other job."""
-        self._pairs.append((job, on))
+        self._pairs.extend((job, on))
 
     def add(self, job: int, upstream: Sequence[Sequence[int]]) -> None:
         """Add a job that waits for all jobs of all sequences, except itself."""
         if len(upstream) == 1 and len(upstream[0]) == 1:
-            self._pairs += [(job, on) for on in upstream[0] if on != job]
+            self._add_pairs(job, upstream[0])
             return
         singles: list[int] = []
         groups: list[int] = []
@@ -42,7 +44,7 @@ class DependencyBuilder:
             elif positions:
                 groups.append(self._group(tuple(positions)))
         if not groups:
-            self._pairs += [(job, on) for on in dict.fromkeys(singles) if on != job]
+            self._add_pairs(job, dict.fromkeys(singles))
             return
         covered: list[frozenset[int]] = []
         for group in self._parts(tuple(dict.fromkeys(groups))):
@@ -52,19 +54,21 @@ class DependencyBuilder:
                 self._add_own_group(job, group)
             else:
                 self._waiting.setdefault(group, []).append(job)
-        rest = [on for on in dict.fromkeys(singles) if on != job and not any(on in members for members in covered)]
-        self._pairs += [(job, on) for on in rest]
+        self._add_pairs(job, [on for on in dict.fromkeys(singles) if not any(on in members for members in covered)])
 
-    def result(self) -> tuple[list[tuple[int, int]], list[Barrier]]:
-        """Return the pairs (job, job it waits for) and the barriers."""
+    def result(self) -> tuple["array[int]", list[Barrier]]:
+        """Return the pairs and the barriers; the pairs are a job, the job it waits for, then those of the next pair."""
         pairs, barriers = self._pairs, []
         for group, jobs in self._waiting.items():
             members = self._groups[group]
             if len(members) * len(jobs) > len(members) + len(jobs):
                 barriers.append(Barrier(list(members), jobs))
             else:
-                pairs += [(job, on) for job in jobs for on in members]
+                pairs.extend(chain.from_iterable((job, on) for job in jobs for on in members))
         return pairs, barriers
+
+    def _add_pairs(self, job: int, awaited: Iterable[int]) -> None:
+        self._pairs.extend(chain.from_iterable((job, on) for on in awaited if on != job))
 
     def _group(self, positions: tuple[int, ...]) -> int:
         found = self._group_ids.get(positions)

@@ -1,6 +1,5 @@
 """Resource requirements that jobs contain in place of a name: they become records, equal ones a single record."""
 
-from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -8,8 +7,9 @@ from attrs import asdict, define, evolve, field, fields
 
 from torc_framework.models.records import ResourceRequirementsRecord
 from torc_framework.models.resources import memory_spelling, runtime_spelling
+from torc_framework.spec.expansion.job_slices import JobSlice
 from torc_framework.spec.language.findings import Problems, SpecFinding, SpecPath
-from torc_framework.spec.language.model import InlineRequirementsSpec, JobSpec, ResourceRequirementsSpec
+from torc_framework.spec.language.model import InlineRequirementsSpec, ResourceRequirementsSpec
 
 _Values = tuple[object, ...]
 _values: Final = attrgetter(*(attribute.name for attribute in fields(InlineRequirementsSpec)))
@@ -42,9 +42,9 @@ class RequirementsTable:
         """The requirements that jobs contain."""
         return [spec for spec, owner in zip(self.specs, self._owners, strict=True) if owner is not None]
 
-    def add_jobs(self, jobs: Sequence[JobSpec], origins: Sequence[int]) -> None:
-        """Add the requirements that are written in jobs; ``origins`` are the positions of the jobs' entries."""
-        for job, origin in zip(jobs, origins, strict=True):
+    def add_jobs(self, part: JobSlice) -> None:
+        """Add the requirements that are written in jobs."""
+        for job, origin in zip(part.jobs, part.origins, strict=True):
             if isinstance(job.resource_requirements, InlineRequirementsSpec):
                 self._add(job.resource_requirements, job.name, ("jobs", origin, "resource_requirements"))
 

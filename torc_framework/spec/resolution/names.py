@@ -2,7 +2,8 @@
 
 import bisect
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Final
 
 from attrs import define, field
@@ -27,7 +28,7 @@ class NameTable:
     """
 
     kind: str
-    names: Sequence[str]
+    names: list[str]
     doubtful: bool
     problems: Problems
     positions: dict[str, int] = field(init=False)
@@ -36,6 +37,12 @@ class NameTable:
 
     def __attrs_post_init__(self) -> None:
         self.positions = {name: position for position, name in enumerate(self.names)}
+
+    def extend(self, names: Iterable[str]) -> None:
+        """Add names; only before the first look-up of a pattern or of an unknown name."""
+        start = len(self.names)
+        self.names.extend(names)
+        self.positions.update(zip(islice(self.names, start, None), range(start, len(self.names)), strict=True))
 
     def position(self, name: str, path: SpecPath, of: str | None = None, slot: int = 0) -> int | None:
         """Return the position of ``name``; if it is unknown, add a finding and return None.
@@ -114,10 +121,8 @@ def _literal_prefix(pattern: str) -> str:
     return match[1][:-1] if following in _REPEATS and following else match[1]
 
 
-def report_duplicates(kind: str, key: str, names: Sequence[str], origins: Sequence[int], problems: Problems) -> None:
+def report_duplicates(kind: str, key: str, names: Sequence[str], origins: Iterable[int], problems: Problems) -> None:
     """Add a finding for each duplicate name."""
-    if len(set(names)) == len(names):
-        return
     first: dict[str, int] = {}
     for name, origin in zip(names, origins, strict=True):
         if name not in first:

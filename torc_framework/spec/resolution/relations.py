@@ -24,6 +24,8 @@ RELATIONS: Final = (
 """Lists of a job: of names, of patterns, and the kind of the named entries."""
 _LISTS: Final = {("files", "input"): 0, ("files", "output"): 1, ("user_data", "input"): 2, ("user_data", "output"): 3}
 
+RelationLists = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
+"""Positions of a job's input files, output files, input user data and output user data."""
 NONE: Final[tuple[int, ...]] = ()
 _LONG: Final = 8
 
@@ -34,7 +36,7 @@ class JobRelations:
 
     command: str
     invocation_script: str | None
-    lists: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
+    lists: RelationLists
 
 
 @define

@@ -1,44 +1,61 @@
 """Fifth stage: resolution of names into positions, construction of the plan, and checks of the whole."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from operator import lt
 from typing import Final, Literal
 
-from torc_framework.distributions import how_to_get
-from torc_framework.errors import suggestion
-from torc_framework.graph import Graph
+from attrs import frozen
+
+from torc_framework.graph import Graph, is_acyclic
 from torc_framework.models.plan import Barrier, Plan, PlannedJob
+from torc_framework.models.plan_inputs import PlanInputs
+from torc_framework.models.plan_parts import SLICE_JOBS, PlanParts, PlanSlice, head_of
 from torc_framework.models.records import FileRecord, UserDataRecord
 from torc_framework.spec.expansion.expand import ExpandedSpec
+from torc_framework.spec.expansion.job_slices import JobSlice, JobSlices, job_at, origins_of
 from torc_framework.spec.language.findings import Problems, SpecFinding
 from torc_framework.spec.language.model import JobSpec, ResourceRequirementsSpec, WorkflowSpec
 from torc_framework.spec.language.options import LoadOptions
+from torc_framework.spec.language.plain_job import PlainJob
 from torc_framework.spec.language.schema import rule_schema
 from torc_framework.spec.resolution import records
 from torc_framework.spec.resolution.actions import ActionPlanner
 from torc_framework.spec.resolution.cycles import report_cycles
 from torc_framework.spec.resolution.dependencies import DependencyBuilder
 from torc_framework.spec.resolution.inline_requirements import RequirementsTable
-from torc_framework.spec.resolution.job_options import JobOptionsBinder
+from torc_framework.spec.resolution.job_kinds import JobKinds
+from torc_framework.spec.resolution.job_planner import JobPlanner, NamedRecords
 from torc_framework.spec.resolution.names import NameTable, report_duplicates
-from torc_framework.spec.resolution.relations import NONE, JobRelations, ListFinder, RelationFinder
+from torc_framework.spec.resolution.relations import NONE, ListFinder, RelationFinder
 from torc_framework.spec.resolution.scheduler_checks import (
     check_nodes,
     check_walltimes,
     warn_about_different_schedulers,
 )
 from torc_framework.spec.resolution.stdio_checks import warn_about_unkept_output
+from torc_framework.spec.resolution.survey import JobSurvey
 
 _INPUTS: Final[tuple[tuple[Literal[0, 2], Literal[1, 3], str], ...]] = ((0, 1, "file"), (2, 3, "user data"))
 """Positions of a job's inputs and outputs among its relations, with their kinds."""
-_bound: Final = attrgetter(
-    "resource_requirements", "failure_handler", "scheduler", "slurm_scheduler", "executor", "shell", "stdio"
-)
-"""Returns what a job refers to, besides jobs, files and user data."""
+
+
+@frozen
+class ResolvedParts:
+    """A plan whose jobs are made when they are needed.
+
+    Attributes:
+        parts: The plan.
+        inputs: What its jobs read and write.
+    """
+
+    parts: PlanParts
+    inputs: PlanInputs
 
 
 def resolve(
-    spec: WorkflowSpec, expanded: ExpandedSpec, options: LoadOptions, problems: Problems, doubtful: set[str]
+    spec: WorkflowSpec, expanded: ExpandedSpec[JobSlices], options: LoadOptions, problems: Problems, doubtful: set[str]
 ) -> Plan:
     """Return the plan of a workflow.
 
@@ -49,35 +66,69 @@ def resolve(
         problems: Collector of findings; the plan is valid only if none was added.
         doubtful: Kinds (keys of the file) of which names may be missing because of other errors.
     """
-    return _Resolver(spec, expanded, options, problems, doubtful | expanded.doubtful).plan()
+    resolver = _Resolver(spec, expanded, options, problems, doubtful | expanded.doubtful)
+    jobs: list[PlannedJob] = []
+    plan, pairs = resolver.plan_without_jobs(jobs)
+    plan.jobs = jobs
+    plan.dependencies = list(zip(pairs[0::2], pairs[1::2], strict=True))
+    return plan
+
+
+def resolve_in_slices(
+    spec: WorkflowSpec, expanded: ExpandedSpec[JobSlices], options: LoadOptions, problems: Problems
+) -> ResolvedParts | None:
+    """Return the parts of what `resolve` returns; None if there are findings."""
+    resolver = _Resolver(spec, expanded, options, problems, expanded.doubtful)
+    if problems:
+        return None
+    plan, pairs = resolver.plan_without_jobs(None)
+    if problems:
+        return None
+    head = head_of(plan, job_count=len(resolver.jobs.table.names), dependency_count=len(pairs) // 2)
+    return ResolvedParts(PlanParts(head, resolver.plan_slices(pairs)), resolver.planner.inputs)
 
 
 class _Resolver:
     """The resolution of one spec."""
 
     def __init__(
-        self, spec: WorkflowSpec, expanded: ExpandedSpec, options: LoadOptions, problems: Problems, doubtful: set[str]
+        self,
+        spec: WorkflowSpec,
+        expanded: ExpandedSpec[JobSlices],
+        options: LoadOptions,
+        problems: Problems,
+        doubtful: set[str],
     ) -> None:
         self.spec, self.expanded, self.options, self.problems = spec, expanded, options, problems
         self.doubtful = doubtful
-        self.all_jobs = expanded.jobs.items
+        self.requirements = RequirementsTable(spec.resource_requirements or [], problems)
+        self.survey = JobSurvey(NameTable("job", [], "jobs" in doubtful, problems))
+        for part in expanded.jobs.slices():
+            self.survey.add(part)
+            if not part.is_plain:
+                self.requirements.add_jobs(part)
         self.data_names = [item.name or f"user_data_{n}" for n, item in enumerate(expanded.user_data.items, 1)]
         file_names = [file.name for file in expanded.files.items]
-        self.jobs = self._finder("jobs", "job", [job.name for job in self.all_jobs], expanded.jobs.origins)
-        self.files = self._finder("files", "file", file_names, expanded.files.origins)
-        self.data = self._finder("user_data", "user data", self.data_names, expanded.user_data.origins)
-        self.requirements = RequirementsTable(spec.resource_requirements or [], problems)
-        self.requirements.add_jobs(self.all_jobs, expanded.jobs.origins)
-        self.requirement_names = self._table(
-            "resource_requirements", "resource requirements", self.requirements.of_jobs
-        )
-        self.handlers = self._table("failure_handlers", "failure handler")
+        self.jobs = self._finder("jobs", self.survey.names, lambda: origins_of(expanded.jobs))
+        files = NameTable("file", file_names, "files" in doubtful, problems)
+        self.files = self._finder("files", files, lambda: expanded.files.origins)
+        data = NameTable("user data", self.data_names, "user_data" in doubtful, problems)
+        self.data = self._finder("user_data", data, lambda: expanded.user_data.origins)
+        requirement_names = self._table("resource_requirements", "resource requirements", self.requirements.of_jobs)
+        handlers = self._table("failure_handlers", "failure handler")
         self.schedulers = self._table("slurm_schedulers", "scheduler")
-        self.relations: list[JobRelations | None] = []
+        finder = RelationFinder({"files": self.files, "user_data": self.data}, self._paths(), problems)
+        tables = {
+            "resource_requirements": requirement_names,
+            "failure_handler": handlers,
+            "scheduler": self.schedulers,
+        }
+        self.planner = JobPlanner(spec, options, problems, finder, NamedRecords(self.requirements, tables))
 
-    def _finder(self, key: str, kind: str, names: list[str], origins: Sequence[int]) -> ListFinder:
-        report_duplicates(kind, key, names, origins, self.problems)
-        return ListFinder(NameTable(kind, names, key in self.doubtful, self.problems))
+    def _finder(self, key: str, table: NameTable, origins: Callable[[], Iterable[int]]) -> ListFinder:
+        if len(table.positions) < len(table.names):
+            report_duplicates(table.kind, key, table.names, origins(), self.problems)
+        return ListFinder(table)
 
     def _table(self, key: str, kind: str, more: Sequence[ResourceRequirementsSpec] = ()) -> NameTable:
         """Return the names of a list of the workflow, followed by those of further entries."""
@@ -87,13 +138,19 @@ class _Resolver:
         all_names = [*(name or "" for name in names), *(item.name for item in more)]
         return NameTable(kind, all_names, key in self.doubtful, self.problems)
 
-    def plan(self) -> Plan:
-        """Return the plan."""
+    def plan_without_jobs(self, jobs: list[PlannedJob] | None) -> tuple[Plan, "array[int]"]:
+        """Return the plan without its jobs and pairs, and the pairs as `DependencyBuilder` returns them.
+
+        Args:
+            jobs: The list to which the planned jobs are added; None only checks them.
+        """
         spec, problems = self.spec, self.problems
         records.check_slurm_defaults(spec, problems)
+        workflow = records.workflow_record(spec, self.options)
+        kinds = self._plan_jobs(jobs)
         plan = Plan(
-            workflow=records.workflow_record(spec, self.options),
-            jobs=list(self._planned_jobs()),
+            workflow=workflow,
+            jobs=[],
             files=[FileRecord(workflow_id=0, name=item.name, path=item.path) for item in self.expanded.files.items],
             user_data=[
                 UserDataRecord(workflow_id=0, name=name, is_ephemeral=item.is_ephemeral, data=item.data)
@@ -103,96 +160,83 @@ class _Resolver:
             failure_handlers=records.failure_handlers(spec.failure_handlers or [], rule_schema(self.options)),
             slurm_schedulers=records.slurm_schedulers(spec, problems),
         )
-        plan.dependencies, plan.barriers = self._dependencies()
-        self._check_cycles(plan)
+        pairs, plan.barriers = self._dependencies()
+        self._check_cycles(pairs, plan.barriers)
         records.check_shell(spec.shell, ("shell",), problems)
         planner = ActionPlanner(self.jobs, self.schedulers, problems, self.options.needs_scheduler)
         plan.actions = [planner.plan(action, ("actions", n)) for n, action in enumerate(spec.actions or [])]
         if not self.options.skip_checks:
-            check_nodes(plan, problems)
-            check_walltimes(plan, problems)
-        warn_about_unkept_output(plan, problems)
-        warn_about_different_schedulers(plan, spec.jobs_sort_method, problems)
-        return plan
+            check_nodes(plan, kinds, problems)
+            check_walltimes(plan, kinds, problems)
+        warn_about_unkept_output(plan, kinds, problems)
+        warn_about_different_schedulers(plan, kinds, spec.jobs_sort_method, problems)
+        return plan, pairs
 
-    def _planned_jobs(self) -> Iterator[PlannedJob]:
-        finder = RelationFinder({"files": self.files, "user_data": self.data}, self._paths(), self.problems)
-        written = self.spec.jobs
-        binder = JobOptionsBinder(self.spec, self.options, self.problems)
-        binder.check_defaults()
-        has_options = bool(self.spec.container or self.spec.executor_options)
-        for job, origin in zip(self.all_jobs, self.expanded.jobs.origins, strict=True):
-            found = finder.of(job, ("jobs", origin), literal=job is written[origin])
-            self.relations.append(found)
-            planned = PlannedJob(
-                job.name,
-                job.command if found is None else found.command,
-                cancel_on_blocking_job_failure=job.cancel_on_blocking_job_failure,
-                supports_termination=job.supports_termination,
-                clean_exit_after_stop=job.clean_exit_after_stop,
-            )
-            if found is not None:
-                planned.invocation_script = found.invocation_script
-                lists = [list(positions) or None for positions in found.lists]
-                planned.input_files, planned.output_files, planned.input_user_data, planned.output_user_data = lists
-            if any(_bound(job)):
-                self._bind(planned, job, origin)
-            planned.delete_stdio_on_success = job.delete_stdio_on_success
-            if has_options or job.container or job.executor_options:
-                binder.bind(planned, job, origin)
-            yield planned
+    def _plan_jobs(self, jobs: list[PlannedJob] | None) -> JobKinds:
+        """Plan or check all jobs; return their kinds, if there is a check that needs them."""
+        kinds, planner = JobKinds(), self.planner
+        needs_kinds = bool(self.spec.slurm_schedulers or self.spec.failure_handlers)
+        planner.check_defaults()
+        if jobs is None and not needs_kinds and self.survey.is_plain and planner.are_good(self.survey.values):
+            return kinds
+        for part, start in self._placed_slices():
+            if jobs is None and not needs_kinds:
+                planner.check(part, start)
+                continue
+            planned = planner.plan(part, start)
+            if needs_kinds:
+                kinds.add(planned)
+            if jobs is not None:
+                jobs += planned
+        return kinds
+
+    def _placed_slices(self) -> Iterator[tuple[JobSlice, int]]:
+        """Yield the slices of jobs, each with the position of its first job."""
+        start = 0
+        for part in self.expanded.jobs.slices():
+            yield part, start
+            start += len(part.jobs)
+
+    def plan_slices(self, pairs: "array[int]") -> Iterator[PlanSlice]:
+        """Yield the slices of the plan."""
+        for start in range(0, len(pairs), 2 * SLICE_JOBS):
+            yield PlanSlice(dependencies=pairs[start : start + 2 * SLICE_JOBS].tolist())
+        for part, start in self._placed_slices():
+            yield PlanSlice(jobs=self.planner.plan(part, start))
 
     def _paths(self) -> list[str]:
         return [item.path for item in self.expanded.files.items]
 
-    def _bind(self, planned: PlannedJob, job: JobSpec, origin: int) -> None:
-        """Set the positions of a job's requirements, handler and scheduler."""
-        of, at = job.name, ("jobs", origin)
-        if named := job.resource_requirements:
-            name = named if isinstance(named, str) else self.requirements.name_of(named)
-            path = (*at, "resource_requirements")
-            planned.resource_requirements = self.requirement_names.position(name, path, of)
-        if job.failure_handler:
-            planned.failure_handler = self.handlers.position(job.failure_handler, (*at, "failure_handler"), of)
-        if scheduler := job.scheduler or job.slurm_scheduler:
-            path = (*at, "scheduler" if job.scheduler else "slurm_scheduler")
-            planned.scheduler = self.schedulers.position(scheduler, path, of)
-        if job.scheduler and job.slurm_scheduler and job.scheduler != job.slurm_scheduler:
-            text = f"{job.slurm_scheduler!r}, while scheduler is {job.scheduler!r}"
-            self.problems.add(SpecFinding(text, hint="keep one of them", path=(*at, "slurm_scheduler")), "two")
-        known = self.options.executors
-        if job.executor and known is not None and job.executor not in known:
-            text = f"unknown executor {job.executor!r} in job {of!r}"
-            hint = how_to_get("executor", job.executor)
-            hint = hint or suggestion(job.executor, sorted(known)).removeprefix("; ")
-            self.problems.add(SpecFinding(text, hint=hint, path=(*at, "executor")), "unknown")
-        planned.executor, planned.shell, planned.stdio = job.executor, job.shell, job.stdio
-        records.check_shell(job.shell, (*at, "shell"), self.problems)
-
-    def _dependencies(self) -> tuple[list[tuple[int, int]], list[Barrier]]:
+    def _dependencies(self) -> tuple["array[int]", list[Barrier]]:
         builder = DependencyBuilder()
+        if self.survey.pairs is not None:
+            return self.survey.pairs, []
+        if not self.survey.has_dependencies and not self.planner.relations:
+            return builder.result()
         producers = [self._producers(outputs) for _, outputs, _ in _INPUTS]
         chunks: dict[tuple[int, ...], tuple[int, ...]] = {}
-        written, known_jobs = self.spec.jobs, self.jobs.table.positions
-        for position, (job, origin) in enumerate(zip(self.all_jobs, self.expanded.jobs.origins, strict=True)):
-            names = job.depends_on
-            if names and len(names) == 1 and self.relations[position] is None and not job.depends_on_regexes:
-                on = known_jobs.get(names[0], position)
-                if on != position:  # most jobs of most workflows: exactly one dependency
-                    builder.add_pair(position, on)
-                    continue
-            upstream: list[Sequence[int]] = []
-            if job.depends_on or job.depends_on_regexes:
-                upstream += self._explicit(job, position, origin, literal=job is written[origin])
-            relations = self.relations[position]
-            if relations is not None:
-                for (inputs, _, _), known in zip(_INPUTS, producers, strict=True):
-                    upstream += _implied(relations.lists[inputs], known, chunks)
-            if upstream:
-                builder.add(position, upstream)
+        written, known_jobs, all_relations = self.spec.jobs, self.jobs.table.positions, self.planner.relations
+        for part, start in self._placed_slices():
+            for position, job in enumerate(part.jobs, start):
+                names, relations = job.depends_on, all_relations.get(position)
+                if names and len(names) == 1 and relations is None and not job.depends_on_regexes:
+                    on = known_jobs.get(names[0], position)
+                    if on != position:  # most jobs of most workflows: exactly one dependency
+                        builder.add_pair(position, on)
+                        continue
+                upstream: list[Sequence[int]] = []
+                if names or job.depends_on_regexes:
+                    origin = part.origins[position - start]
+                    literal = origin < len(written) and job is written[origin]
+                    upstream += self._explicit(job, position, origin, literal=literal)
+                if relations is not None:
+                    for (inputs, _, _), known in zip(_INPUTS, producers, strict=True):
+                        upstream += _implied(relations[inputs], known, chunks)
+                if upstream:
+                    builder.add(position, upstream)
         return builder.result()
 
-    def _explicit(self, job: JobSpec, position: int, origin: int, *, literal: bool) -> list[tuple[int, ...]]:
+    def _explicit(self, job: JobSpec | PlainJob, position: int, origin: int, *, literal: bool) -> list[tuple[int, ...]]:
         """Return a job's explicit dependencies: one sequence for its list, and one for each pattern."""
         path = ("jobs", origin, "depends_on")
         found = [self.jobs.exact(job.depends_on, path, job.name, literal=literal)] if job.depends_on else []
@@ -206,43 +250,39 @@ class _Resolver:
     def _producers(self, outputs: int) -> dict[int, list[int]]:
         """Return the jobs that write each file (or user data), by its position."""
         found: dict[int, list[int]] = {}
-        for position, relations in enumerate(self.relations):
-            if relations is not None:
-                for written in relations.lists[outputs]:
-                    found.setdefault(written, []).append(position)
+        for position, relations in self.planner.relations.items():
+            for written in relations[outputs]:
+                found.setdefault(written, []).append(position)
         return found
 
-    def _check_cycles(self, plan: Plan) -> None:
-        if _only_backwards(plan):
+    def _check_cycles(self, pairs: "array[int]", barriers: list[Barrier]) -> None:
+        names = self.jobs.table.names
+        if _only_backwards(pairs, barriers) or is_acyclic(len(names), pairs, barriers):
             return
-        graph = Graph.of_plan(plan)
-        if not graph.is_acyclic:
-            origins = self.expanded.jobs.origins
-            names = [job.name for job in plan.jobs]
-            report_cycles(graph, names.__getitem__, self._reason, lambda job: ("jobs", origins[job]), self.problems)
+        graph = Graph(len(names), list(zip(pairs[0::2], pairs[1::2], strict=True)), barriers)
+        origins = [*origins_of(self.expanded.jobs)]
+        report_cycles(graph, names.__getitem__, self._reason, lambda job: ("jobs", origins[job]), self.problems)
 
     def _reason(self, job: int, on: int) -> str:
         """Return why a job waits for another."""
-        spec, other = self.all_jobs[job], self.all_jobs[on].name
+        spec, other = job_at(self.expanded.jobs, job), self.jobs.table.names[on]
         if other in (spec.depends_on or ()):
             return "depends_on"
         for pattern in spec.depends_on_regexes or ():
             if on in self.jobs.table.matching(pattern, ("jobs",)):
                 return f"depends_on_regexes {pattern!r}"
-        mine, others = self.relations[job], self.relations[on]
-        assert mine is not None
-        assert others is not None
+        mine, others = self.planner.relations[job], self.planner.relations[on]
         for inputs, outputs, kind in _INPUTS:
-            for shared in set(mine.lists[inputs]).intersection(others.lists[outputs]):
+            for shared in set(mine[inputs]).intersection(others[outputs]):
                 names = self.files.table.names if kind == "file" else self.data.table.names
                 return f"{kind} {names[shared]!r}, which {other} writes"
         raise AssertionError("each dependency has a reason")
 
 
-def _only_backwards(plan: Plan) -> bool:
+def _only_backwards(pairs: "array[int]", barriers: Sequence[Barrier]) -> bool:
     """Return whether every job waits only for jobs before it, so that there is no cycle."""
-    return all(on < job for job, on in plan.dependencies) and all(
-        max(barrier.upstream) < min(barrier.downstream) for barrier in plan.barriers
+    return all(map(lt, islice(pairs, 1, None, 2), islice(pairs, 0, None, 2))) and all(
+        max(barrier.upstream) < min(barrier.downstream) for barrier in barriers
     )
 
 

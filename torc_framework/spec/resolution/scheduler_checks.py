@@ -8,13 +8,14 @@ from torc_framework.models.resources import parse_duration
 from torc_framework.models.time_limits import parse_time_limit
 from torc_framework.models.walltime_reserve import WalltimeReserve
 from torc_framework.spec.language.findings import Problems, SpecFinding
+from torc_framework.spec.resolution.job_kinds import JobKinds
 from torc_framework.text.quantities import exact_duration_text
 
 _PROFILE: Final = {"mem": "memory (mem)", "gres": "GPUs (gres)", "walltime": "walltime", "partition": "partition"}
 """Fields that distinguish the machines of schedulers, with their names in messages."""
 
 
-def check_nodes(plan: Plan, problems: Problems) -> None:
+def check_nodes(plan: Plan, kinds: JobKinds, problems: Problems) -> None:
     """Add findings for allocations of several nodes of which a single runner would use only one.
 
     A scheduler with several nodes that is scheduled without a runner per node needs a job that requests all its nodes.
@@ -23,7 +24,7 @@ def check_nodes(plan: Plan, problems: Problems) -> None:
         return
     wide_jobs = {
         (job.scheduler, plan.resource_requirements[job.resource_requirements].num_nodes)
-        for job in plan.jobs
+        for job in kinds.examples()
         if job.scheduler is not None and job.resource_requirements is not None
     }
     for position, action in enumerate(plan.actions):
@@ -39,7 +40,7 @@ def check_nodes(plan: Plan, problems: Problems) -> None:
             problems.add(SpecFinding(found, hint=hint, path=("actions", position)))
 
 
-def check_walltimes(plan: Plan, problems: Problems) -> None:
+def check_walltimes(plan: Plan, kinds: JobKinds, problems: Problems) -> None:
     """Add findings for walltimes that are too short for a job of the scheduler and the runners' reserve.
 
     Runners on such nodes would start no job. A job without a scheduler must fit into one of the schedulers.
@@ -50,7 +51,7 @@ def check_walltimes(plan: Plan, problems: Problems) -> None:
     walltimes = [_seconds(each.walltime) for each in plan.slurm_schedulers]
     runtimes = [_seconds(each.runtime, iso=True) for each in plan.resource_requirements]
     reported: set[tuple[int | None, int]] = set()
-    for job in plan.jobs:
+    for job in kinds.examples():
         kind = job.scheduler, job.resource_requirements
         runtime_s = None if kind[1] is None else runtimes[kind[1]]
         if kind[1] is None or runtime_s is None or (kind[0], kind[1]) in reported:
@@ -89,13 +90,13 @@ def _seconds(text: str, *, iso: bool = False) -> int | None:
         return None
 
 
-def warn_about_different_schedulers(plan: Plan, sort_method: str | None, problems: Problems) -> None:
+def warn_about_different_schedulers(plan: Plan, kinds: JobKinds, sort_method: str | None, problems: Problems) -> None:
     """Warn if jobs may run on any of several different schedulers and the spec sets no order of jobs."""
     schedulers = plan.slurm_schedulers
     differences = [label for name, label in _PROFILE.items() if _differ(schedulers, name)]
     if sort_method is not None or not differences:
         return
-    free = sum(job.scheduler is None for job in plan.jobs)
+    free = kinds.count(lambda job: job.scheduler is None)
     if not free:
         return
     problems.warn(

@@ -181,13 +181,13 @@ def _create(session: Session, path: Path, settings: dict[str, Any], *, skip_chec
 
     from torc_framework.cli.commands.running.file_places import FilePlaces
     from torc_framework.cli.commands.running.spec_loading import load_options, refuse_missing_inputs, stamp_files
-    from torc_framework.spec import load_plan
+    from torc_framework.spec import load_parts
 
     gc.disable()  # all objects of a large plan are in use: collections free nothing and take half the time
     try:
-        loaded = load_plan(path, options=load_options(session, path, skip_checks=skip_checks, to_run=True))
-        stamp_files(loaded.plan)
-        refuse_missing_inputs(loaded.plan, FilePlaces.of(session, settings["executor"]))
+        loaded = load_parts(path, options=load_options(session, path, skip_checks=skip_checks, to_run=True))
+        stamp_files(loaded.head.files)
+        refuse_missing_inputs(loaded, FilePlaces.of(session, settings["executor"]))
         _make_folder(settings["output_dir"])
         _require_access(session, settings)
         created = session.client.create_from_plan(loaded.plan, initialize=True)
@@ -196,8 +196,8 @@ def _create(session: Session, path: Path, settings: dict[str, Any], *, skip_chec
     for warning in loaded.warnings:
         typer.echo(f"Warning: {warning}", err=True)
     if not session.wants_json:
-        jobs = count_text(len(loaded.plan.jobs), "job")
-        print_line(f"Created workflow {created.id} ({loaded.plan.workflow.name}) with {jobs}")
+        jobs = count_text(loaded.head.job_count, "job")
+        print_line(f"Created workflow {created.id} ({loaded.head.workflow.name}) with {jobs}")
     return created.id
 
 

@@ -1,7 +1,7 @@
 """Loading of specs: options of the loader, modification times of files, checks for missing input."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +10,9 @@ from torc_framework.errors import UserError
 
 if TYPE_CHECKING:
     from torc_framework.cli.commands.running.file_places import FilePlaces
-    from torc_framework.models.plan import Plan
+    from torc_framework.models.records import FileRecord
     from torc_framework.spec import LoadOptions
+    from torc_framework.spec.pipeline import LoadedParts
 
 SHOWN_PATHS = 10
 """Most names that a message lists."""
@@ -33,9 +34,9 @@ def load_options(
     )
 
 
-def stamp_files(plan: "Plan") -> None:
-    """Store the modification times of the plan's files that exist."""
-    for file in plan.files:
+def stamp_files(files: Iterable["FileRecord"]) -> None:
+    """Store the modification times of files that exist."""
+    for file in files:
         file.st_mtime = modification_time(file.path)
 
 
@@ -47,7 +48,7 @@ def modification_time(path: str) -> float | None:
         return None
 
 
-def refuse_missing_inputs(plan: "Plan", places: "FilePlaces") -> None:
+def refuse_missing_inputs(loaded: "LoadedParts", places: "FilePlaces") -> None:
     """Refuse a plan whose jobs read files or user data that neither exist nor are written by a job.
 
     Files are looked for only if a job reads them whose files this machine sees.
@@ -55,13 +56,12 @@ def refuse_missing_inputs(plan: "Plan", places: "FilePlaces") -> None:
     Raises:
         UserError: an input is missing.
     """
-    made = {position for job in plan.jobs for position in job.output_files or ()}
-    readers = (job for job in plan.jobs if job.input_files and places.are_here(job.executor))
-    read = {position for job in readers for position in job.input_files or ()}
-    missing = [plan.files[position].path for position in sorted(read - made) if plan.files[position].st_mtime is None]
-    made_data = {position for job in plan.jobs for position in job.output_user_data or ()}
-    read_data = {position for job in plan.jobs for position in job.input_user_data or ()}
-    empty = [plan.user_data[p].name for p in sorted(read_data - made_data) if plan.user_data[p].data is None]
+    head, inputs = loaded.head, loaded.inputs
+    read = set[int]().union(*(files for executor, files in inputs.read_files.items() if places.are_here(executor)))
+    unmade = sorted(read - inputs.written_files)
+    missing = [head.files[position].path for position in unmade if head.files[position].st_mtime is None]
+    unset = sorted(inputs.read_data - inputs.written_data)
+    empty = [head.user_data[position].name for position in unset if head.user_data[position].data is None]
     refuse_missing(missing, empty)
 
 

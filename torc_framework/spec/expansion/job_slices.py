@@ -1,0 +1,67 @@
+"""Jobs of a spec in slices: the resolution reads them several times, and they may be made again each time."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Final, Protocol
+
+from attrs import frozen
+
+from torc_framework.spec.language.model import JobSpec
+from torc_framework.spec.language.plain_job import PlainJob
+
+SLICE_LENGTH: Final = 10_000
+"""Jobs of one slice, if they are made from parameters."""
+
+
+@frozen
+class JobSlice:
+    """Some consecutive jobs: all are `PlainJob`, or all are `JobSpec`.
+
+    Attributes:
+        jobs: The jobs.
+        origins: For each the position of its entry in the file.
+    """
+
+    jobs: Sequence[JobSpec | PlainJob]
+    origins: Sequence[int]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its jobs are `PlainJob`."""
+        return bool(self.jobs) and isinstance(self.jobs[0], PlainJob)
+
+
+class JobSlices(Protocol):
+    """The jobs of a spec, in order."""
+
+    def slices(self) -> Iterator[JobSlice]:
+        """Yield all jobs; each call begins from the first."""
+
+
+@frozen
+class JobsMadeAgain:
+    """Jobs of which only one slice is in memory at a time.
+
+    Attributes:
+        make: Yields all jobs; each call makes them again.
+    """
+
+    make: Callable[[], Iterator[JobSlice]]
+
+    def slices(self) -> Iterator[JobSlice]:
+        """Yield all jobs."""
+        return self.make()
+
+
+def job_at(jobs: JobSlices, position: int) -> JobSpec | PlainJob:
+    """Return the job at a position."""
+    for part in jobs.slices():
+        if position < len(part.jobs):
+            return part.jobs[position]
+        position -= len(part.jobs)
+    raise IndexError(position)
+
+
+def origins_of(jobs: JobSlices) -> Iterator[int]:
+    """Yield for each job the position of its entry in the file."""
+    return chain.from_iterable(part.origins for part in jobs.slices())

@@ -1,0 +1,64 @@
+"""The first pass over the jobs of a spec: their names, and all of plain jobs that has to be known before their plan."""
+
+from array import array
+from operator import attrgetter
+from typing import Any, Final
+
+from attrs import Factory, define
+
+from torc_framework.spec.expansion.job_slices import JobSlice
+from torc_framework.spec.resolution.names import NameTable
+
+CHECKED_FIELDS: Final = ("resource_requirements", "failure_handler", "scheduler", "executor", "shell")
+"""Fields of plain jobs whose values may be wrong."""
+_VALUES: Final = tuple((name, attrgetter(name)) for name in CHECKED_FIELDS)
+_name: Final = attrgetter("name")
+_depends_on: Final = attrgetter("depends_on")
+_depends_on_regexes: Final = attrgetter("depends_on_regexes")
+
+
+@define
+class JobSurvey:
+    """What is known of the jobs after the first pass.
+
+    Attributes:
+        names: Their names.
+        is_plain: All are plain.
+        values: The values of the plain jobs, by field.
+        pairs: Their dependencies, as `DependencyBuilder` returns them; None if a job waits for several, or for
+            one that comes later.
+        has_dependencies: A job names others or has a pattern of names.
+    """
+
+    names: NameTable
+    is_plain: bool = True
+    values: dict[str, set[Any]] = Factory(lambda: {name: set() for name in CHECKED_FIELDS})
+    pairs: "array[int] | None" = Factory(lambda: array("i"))
+    has_dependencies: bool = False
+
+    def add(self, part: JobSlice) -> None:
+        """Add the next slice."""
+        start = len(self.names.names)
+        self.names.extend(map(_name, part.jobs))
+        awaited = [*map(_depends_on, part.jobs)]
+        has_names = any(awaited)
+        self.has_dependencies |= has_names or any(map(_depends_on_regexes, part.jobs))
+        if not part.is_plain:
+            self.is_plain, self.pairs = False, None
+            return
+        for name, get in _VALUES:
+            self.values[name].update(map(get, part.jobs))
+        if has_names and self.pairs is not None and not self._add_pairs(awaited, start):
+            self.pairs = None
+
+    def _add_pairs(self, awaited: list[list[str] | None], start: int) -> bool:
+        """Add the dependencies of consecutive jobs; return False if they are not all pairs with jobs before."""
+        assert self.pairs is not None
+        position_of, add = self.names.positions.get, self.pairs.extend
+        for position, names in enumerate(awaited, start):
+            if names:
+                on = position_of(names[0])
+                if on is None or on == position or len(names) > 1:
+                    return False
+                add((position, on))
+        return True
