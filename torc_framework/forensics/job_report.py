@@ -8,7 +8,7 @@ from attrs import asdict, frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import ApiError
-from torc_framework.forensics.failure_causes import failed_upstream_jobs, upstream_of
+from torc_framework.forensics.failure_causes import FAILED, failed_upstream_jobs
 from torc_framework.forensics.line_ranking import RankedLine, lines_to_show
 from torc_framework.forensics.log_excerpts import Excerpt, LogExcerptReader
 from torc_framework.forensics.log_tails import NEVER_BEGAN, NO_OUTPUT
@@ -25,6 +25,8 @@ from torc_framework.plugins.manager import PluginManager
 _T = TypeVar("_T")
 NOT_FOUND = (404, 405, 501)
 """HTTP statuses of a server that lacks an endpoint."""
+_FEW_CAUSES = 20
+"""Most jobs that are requested one by one instead of in a list of all that failed."""
 TROUBLED = frozenset(status.label for status in UNSUCCESSFUL)
 """Statuses of jobs that did not succeed."""
 
@@ -190,9 +192,13 @@ def _decisive_line(excerpts: Sequence[Excerpt]) -> LocatedLine | None:
 
 def _causes(client: TorcClient, job: JobRecord) -> list[JobRecord]:
     """Return the failed jobs because of which a job was canceled."""
-    upstream = upstream_of(client.dependency_graph(job.workflow_id))
-    jobs = {each.id or 0: each for each in client.iterate(JobRecord, workflow_id=job.workflow_id)}
-    return [jobs[job_id] for job_id in failed_upstream_jobs(job.id or 0, upstream, jobs)]
+    id_ = job.workflow_id
+    canceled, members = client.waiting_jobs(id_, only_canceled=True), client.group_members(id_)
+    wanted = set(failed_upstream_jobs(job.id or 0, canceled, members))
+    if len(wanted) <= _FEW_CAUSES:
+        return [client.get(JobRecord, job_id) for job_id in sorted(wanted)]
+    failed = (each for status in sorted(FAILED) for each in client.iterate(JobRecord, workflow_id=id_, status=status))
+    return sorted((each for each in failed if each.id in wanted), key=lambda each: each.id or 0)
 
 
 def _if_supported(ask: Callable[[], Iterable[_T]]) -> list[_T]:

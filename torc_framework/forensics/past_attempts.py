@@ -81,8 +81,13 @@ def is_lost_work(result: ResultRecord) -> bool:
 
 def cpu_hours(result: ResultRecord, wanted: ResourceRequirementsRecord | None, num_cpus: int | None = None) -> float:
     """Return run time multiplied by the CPUs that were reserved for an attempt on all nodes."""
+    return node_hours(result.exec_time_minutes, wanted, num_cpus)
+
+
+def node_hours(minutes: float, wanted: ResourceRequirementsRecord | None, num_cpus: int | None = None) -> float:
+    """Return minutes multiplied by the CPUs that are reserved on all nodes, in CPU-hours."""
     cpus = num_cpus if num_cpus is not None else wanted.num_cpus if wanted else 1
-    return result.exec_time_minutes / 60 * cpus * (wanted.num_nodes if wanted else 1)
+    return minutes / 60 * cpus * (wanted.num_nodes if wanted else 1)
 
 
 def past_attempts(

@@ -1,21 +1,22 @@
 """The report on the failed jobs of a workflow: failures with the same cause are one group."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from attrs import Factory, define, frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.forensics.failure_causes import CANCELED, FAILED, downstream_of, jobs_canceled_because_of
+from torc_framework.forensics.failure_causes import CANCELED, jobs_canceled_because_of
 from torc_framework.forensics.job_report import LocatedLine
 from torc_framework.forensics.line_ranking import lines_to_show, normalized_line
 from torc_framework.forensics.log_excerpts import NO_LOGS, Excerpt, LogExcerptReader
 from torc_framework.forensics.log_tails import NEVER_BEGAN
-from torc_framework.forensics.past_attempts import DEFAULT_NAME, cpu_hours, is_lost_work
+from torc_framework.forensics.past_attempts import DEFAULT_NAME, cpu_hours, is_lost_work, node_hours
 from torc_framework.forensics.verdicts import verdict_of
 from torc_framework.models.exits import ExitClass
+from torc_framework.models.failed_jobs import FailedJobs
 from torc_framework.models.records import (
     ComputeNodeRecord,
     JobRecord,
@@ -30,7 +31,6 @@ from torc_framework.plugins.manager import PluginManager
 
 MOST_NAMES: Final = 5
 """Most names of jobs of a group that are kept."""
-_ENDED_BADLY: Final = (*sorted(FAILED), CANCELED)
 
 
 @frozen
@@ -181,70 +181,61 @@ def explain_workflow(
         output_dir: Folder of the logs; by default the ones that the runners wrote to.
     """
     workflow = client.get(WorkflowRecord, workflow_id)
-    jobs = {job.id or 0: job for job in client.iterate(JobRecord, workflow_id=workflow_id)}
     wanted = {each.id or 0: each for each in client.iterate(ResourceRequirementsRecord, workflow_id=workflow_id)}
     nodes = {node.id or 0: node for node in client.iterate(ComputeNodeRecord, workflow_id=workflow_id)}
-    lost = [
-        result
-        for status in _ENDED_BADLY
-        for result in client.iterate(ResultRecord, workflow_id=workflow_id, status=status, all_runs=True)
-        if result.job_id in jobs
-    ]
-    hours = _hours(filter(is_lost_work, lost), jobs, wanted)
     reader = LogExcerptReader(plugins.log_patterns(), nodes, output_dir)
     on_nodes = runs_on_nodes(client, workflow_id)
     executor = executor_option(client, workflow_id, plugins.executors)
     grouping = _FailureGrouping(plugins, reader, wanted, on_nodes=on_nodes, executor=executor)
-    last = _last_results(lost)
-    for job_id, job in jobs.items():
-        if job.status in FAILED and not job.is_interrupted:
-            grouping.add(job, last.get(job_id), hours.get(job_id, 0.0))
+    for page in client.failed_jobs(workflow_id):
+        _add_page(grouping, page, wanted)
     groups = sorted(grouping.groups.values(), key=lambda group: -len(group.job_ids))
-    counts = Counter(job.status or "" for job in jobs.values())
+    found = client.job_counts(workflow_id)
+    counts = Counter(found.counts)
     if counts[CANCELED] and groups:
-        downstream = downstream_of(client.dependency_graph(workflow_id))
-        for group, ids in zip(
-            groups, jobs_canceled_because_of([each.job_ids for each in groups], downstream, jobs), strict=True
-        ):
-            group.canceled_ids = ids
-            group.canceled_names = [jobs[id_].name for id_ in ids[:MOST_NAMES]]
+        _add_canceled(client, workflow_id, groups)
     for group in groups:
         grouping.set_example(group)
-    interrupted = sum(job.is_interrupted for job in jobs.values())
+    failed_hours = sum(group.lost_cpu_hours for group in groups)
+    retried_hours = sum(
+        node_hours(lost.exec_time_minutes, wanted.get(lost.resource_requirements_id or 0))
+        for lost in client.lost_work(workflow_id)
+    )
     return WorkflowReport(
         workflow,
         dict(sorted(counts.items())),
         tuple(sorted(groups, key=lambda group: (-group.size, group.job_ids[0]))),
         counts[CANCELED] - sum(len(group.canceled_ids) for group in groups),
-        sum(hours.values()),
-        max(0.0, sum(hours.values()) - sum(group.lost_cpu_hours for group in groups)),
+        failed_hours + retried_hours,
+        retried_hours,
         grouping.logs_read,
         grouping.never_began,
         grouping.not_kept,
-        interrupted,
+        found.interrupted,
         next_step(client, workflow_id, plugins.executors, causes_shown=True),
     )
 
 
-def _hours(
-    results: Iterable[ResultRecord], jobs: Mapping[int, JobRecord], wanted: Mapping[int, ResourceRequirementsRecord]
-) -> dict[int, float]:
-    """Return the CPU-hours of these attempts by job."""
-    hours: dict[int, float] = {}
-    for result in results:
-        needs = wanted.get(jobs[result.job_id].resource_requirements_id or 0)
-        hours[result.job_id] = hours.get(result.job_id, 0.0) + cpu_hours(result, needs)
-    return hours
+def _add_page(grouping: "_FailureGrouping", page: FailedJobs, wanted: Mapping[int, ResourceRequirementsRecord]) -> None:
+    """Group the failures of some jobs."""
+    results: dict[int, list[ResultRecord]] = {}
+    for result in page.results:
+        results.setdefault(result.job_id, []).append(result)
+    for job in page.jobs:
+        attempts = results.get(job.id or 0, [])
+        needs = wanted.get(job.resource_requirements_id or 0)
+        hours = sum(cpu_hours(each, needs) for each in attempts if is_lost_work(each))
+        last = max(attempts, key=lambda each: (each.run_id, each.attempt_id), default=None)
+        grouping.add(job, last, hours)
 
 
-def _last_results(results: Sequence[ResultRecord]) -> dict[int, ResultRecord]:
-    """Return the last attempt of each job among these."""
-    last: dict[int, ResultRecord] = {}
-    for result in results:
-        before = last.get(result.job_id)
-        if before is None or (before.run_id, before.attempt_id) < (result.run_id, result.attempt_id):
-            last[result.job_id] = result
-    return last
+def _add_canceled(client: TorcClient, workflow_id: int, groups: Sequence[FailureGroup]) -> None:
+    """Add to groups of failures the jobs that were canceled because of them."""
+    canceled, members = client.waiting_jobs(workflow_id, only_canceled=True), client.group_members(workflow_id)
+    found = jobs_canceled_because_of([each.job_ids for each in groups], canceled, members)
+    for group, ids in zip(groups, found, strict=True):
+        group.canceled_ids = ids
+        group.canceled_names = [client.get(JobRecord, id_).name for id_ in ids[:MOST_NAMES]]
 
 
 class _FailureGrouping:

@@ -164,7 +164,9 @@ class ReadTools:
     ) -> dict[str, Any]:
         """Compare used resources with the requirements of jobs; with include_failed, find lack of memory or time."""
         self._context.workflow(workflow_id)
-        found = reports.analyze(self._context.client, workflow_id, run_id=run_id, include_failed=include_failed)
+        found = reports.analyze(
+            self._context.client, workflow_id, run_id=run_id, include_failed=include_failed, only_violations=True
+        )
         failed = [each.as_dict() for each in found.failed[:MAX_ITEMS]]
         return found.as_dict() | ({"failed_jobs": failed} if include_failed else {})
 

@@ -15,7 +15,7 @@ from torc_framework.exits.memory_shortage import diagnose_memory
 from torc_framework.exits.time_shortage import diagnose_time
 from torc_framework.models.records import JobRecord, ResourceRequirementsRecord, ResultRecord
 from torc_framework.models.resources import parse_duration, parse_memory
-from torc_framework.models.statuses import FAILURES, JobStatus
+from torc_framework.models.statuses import FAILURES
 from torc_framework.reports import formatting
 
 CPU_NOISE_PERCENT: Final = 5.0
@@ -138,7 +138,7 @@ class FailedAttempt:
 
 @frozen
 class Utilization:
-    """The report; ``figures`` holds every measured use of jobs with requirements of their own."""
+    """The report; ``figures`` holds the measured uses of jobs with requirements of their own, all or the violations."""
 
     workflow_id: int
     run_id: int | None
@@ -171,6 +171,7 @@ def analyze(
     run_id: int | None = None,
     include_failed: bool = False,
     min_over_percent: float = 0.0,
+    only_violations: bool = False,
 ) -> Utilization:
     """Compare the completed jobs of a workflow with their requirements.
 
@@ -180,41 +181,27 @@ def analyze(
         run_id: The run; None takes each job's present result.
         include_failed: Include failed attempts; of several attempts the largest use counts.
         min_over_percent: Tolerate uses above the requirements by at most this.
+        only_violations: Leave out the uses within the requirements, which then are not read from the server either.
     """
     requirements = {each.id or 0: each for each in client.find(ResourceRequirementsRecord, workflow_id=workflow_id)}
-    jobs = {job.id or 0: job for job in client.iterate(JobRecord, workflow_id=workflow_id)}
-    results = [r for r in _results(client, workflow_id, run_id, all_attempts=include_failed) if r.job_id in jobs]
-    if not include_failed:
-        results = [result for result in results if result.status == JobStatus.COMPLETED.label]
     figures: list[ResourceUse] = []
-    for job_id, attempts in _by_job(results).items():
-        wanted = requirements.get(jobs[job_id].resource_requirements_id or 0)
-        if wanted is not None and wanted.name != DEFAULT_NAME:
-            figures += _resource_uses(jobs[job_id], attempts, wanted, min_over_percent)
-    failures = [result for result in results if result.status in _FAILURES]
-    return Utilization(
-        workflow_id,
-        run_id,
-        len(results),
-        tuple(figures),
-        tuple(_failed(jobs[result.job_id], result, requirements) for result in failures),
-        requirements,
+    failed: list[FailedAttempt] = []
+    total = 0
+    pages = client.compared_results(
+        workflow_id, run_id=run_id, all_attempts=include_failed, only_excess=only_violations
     )
-
-
-def _results(client: TorcClient, workflow_id: int, run_id: int | None, *, all_attempts: bool) -> list[ResultRecord]:
-    """Return the results of a run, or of each job's latest one; of each job the last attempt, or all."""
-    if run_id is None:
-        current = client.find(ResultRecord, workflow_id=workflow_id)
-        if not all_attempts:
-            return current
-        runs = {(result.job_id, result.run_id) for result in current}
-        found = client.iterate(ResultRecord, workflow_id=workflow_id, all_runs=True)
-        return [result for result in found if (result.job_id, result.run_id) in runs]
-    results = client.find(ResultRecord, workflow_id=workflow_id, run_id=run_id, all_runs=True)
-    if all_attempts:
-        return results
-    return [max(attempts, key=lambda result: result.attempt_id) for attempts in _by_job(results).values()]
+    for page in pages:
+        total += page.count
+        jobs = {job.id or 0: job for job in page.jobs}
+        for job_id, attempts in _by_job(page.results).items():
+            wanted = requirements.get(jobs[job_id].resource_requirements_id or 0)
+            if wanted is not None and wanted.name != DEFAULT_NAME:
+                uses = _resource_uses(jobs[job_id], attempts, wanted, min_over_percent)
+                figures += (use for use in uses if use.is_violation or not only_violations)
+        failures = (result for result in page.results if result.status in _FAILURES)
+        failed += (_failed(jobs[result.job_id], result, requirements) for result in failures)
+    failed.sort(key=lambda each: each.result.id or 0)
+    return Utilization(workflow_id, run_id, total, tuple(figures), tuple(failed), requirements)
 
 
 def _by_job(results: Iterable[ResultRecord]) -> dict[int, list[ResultRecord]]:

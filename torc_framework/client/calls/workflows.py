@@ -10,7 +10,9 @@ from torc_framework.client.calls.base import DEFAULT_TIMEOUT_S, PLAN_TIMEOUT_S, 
 from torc_framework.client.calls.paging import PAGE_SIZE, JsonObject, ListPosition, Page
 from torc_framework.client.http.address import path_segment
 from torc_framework.errors import ApiError, TorcError
+from torc_framework.models.compared_results import ComparedResults
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
+from torc_framework.models.failed_jobs import FailedJobs, LostWork
 from torc_framework.models.plan import Addition, Plan, SchedulerOrder
 from torc_framework.models.plan_parts import PLAN_LINES, SLICE_JOBS, PlanParts, parts_of, plan_lines
 from torc_framework.models.progress import JobEnding, JobGroups, RunTotals, WorkflowOverview, WorkflowProgress
@@ -320,6 +322,40 @@ class WorkflowCalls(ClientBase):
             if not page.has_more:
                 return
             query = {"after_group_id": page.members[-2], "after_job_id": page.members[-1]}
+
+    def failed_jobs(self, workflow_id: int) -> Iterator[FailedJobs]:
+        """Yield the jobs that failed, with the results of their attempts that failed, page by page."""
+        after_id = 0
+        while True:
+            page = self._call(FailedJobs, "GET", f"/workflows/{workflow_id}/failed_jobs", query={"after_id": after_id})
+            yield page
+            if not page.has_more:
+                return
+            after_id = page.jobs[-1].id or 0
+
+    def compared_results(
+        self, workflow_id: int, *, run_id: int | None = None, all_attempts: bool = False, only_excess: bool = False
+    ) -> Iterator[ComparedResults]:
+        """Yield the results that are compared with resource requirements, page by page.
+
+        Args:
+            workflow_id: Id of the workflow.
+            run_id: Those of this run; None is the run of each job's present result.
+            all_attempts: All attempts, not only the last one and only if it completed.
+            only_excess: Return only the results of jobs that used more than they asked for, and those of failed
+                attempts; all are counted.
+        """
+        query = {"after_id": 0, "run_id": run_id, "all_attempts": all_attempts, "only_excess": only_excess}
+        while True:
+            page = self._call(ComparedResults, "GET", f"/workflows/{workflow_id}/compared_results", query=query)
+            yield page
+            if not page.has_more:
+                return
+            query["after_id"] = page.last_id
+
+    def lost_work(self, workflow_id: int) -> list[LostWork]:
+        """Return the run time of lost attempts of jobs that are not failed now, by their requirements."""
+        return self._call(list[LostWork], "GET", f"/workflows/{workflow_id}/lost_work")
 
     def latest_event_timestamp(self, workflow_id: int) -> int | None:
         """Return the time of the newest event in milliseconds since the epoch; None without events."""

@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+from torc_framework.models.compared_results import ComparedResults
+from torc_framework.models.failed_jobs import FailedJobs, LostWork
 from torc_framework.models.progress import JobEnding, JobGroups, RunTotals, WorkflowOverview, WorkflowProgress
 from torc_framework.models.responses import Page as PageOf
 from torc_framework.models.waiting_jobs import CountedJobs, GroupMembers, WaitingJobs
@@ -19,6 +21,8 @@ from torc_framework.store.runs.progress import workflow_overviews, workflow_prog
 from torc_framework.store.runs.run_totals import run_totals
 from torc_framework.store.runs.waiting_jobs import group_members, job_classes, waiting_jobs
 from torc_framework.store.runs.workflow_status import workflow_status
+from torc_framework.store.workflows.compared_results import ResultChoice, compared_results
+from torc_framework.store.workflows.failed_jobs import failed_jobs, lost_work
 
 LARGEST_ID: Final = 2**63 - 1
 """The largest number that the database stores."""
@@ -62,7 +66,25 @@ def _group_members(tx: Tx, call: EndpointCall) -> GroupMembers:
     return group_members(tx, call.id, call.query["after_group_id"], call.query["after_job_id"])
 
 
+def _failed_jobs(tx: Tx, call: EndpointCall) -> FailedJobs:
+    workflow_status(tx, call.id)  # raises NotFoundError
+    return failed_jobs(tx, call.id, call.query["after_id"])
+
+
+def _lost_work(tx: Tx, call: EndpointCall) -> Any:
+    workflow_status(tx, call.id)  # raises NotFoundError
+    return lost_work(tx, call.id)
+
+
+def _compared_results(tx: Tx, call: EndpointCall) -> ComparedResults:
+    workflow_status(tx, call.id)  # raises NotFoundError
+    query = call.query
+    choice = ResultChoice(query["run_id"], query["all_attempts"], query["only_excess"])
+    return compared_results(tx, call.id, query["after_id"], choice)
+
+
 _AFTER: Final = Parameter(int, 0, least=0)
+_FLAG: Final = Parameter(bool, default=False)
 
 PROGRESS_ENDPOINTS: Final = (
     Endpoint(
@@ -119,7 +141,7 @@ PROGRESS_ENDPOINTS: Final = (
         "GET",
         "/workflows/{id}/waiting_jobs",
         _waiting_jobs,
-        query={"after_id": _AFTER, "only_canceled": Parameter(bool, default=False)},
+        query={"after_id": _AFTER, "only_canceled": _FLAG},
         response=WaitingJobs,
         permission=WORKFLOW_IN_PATH,
         summary="List the jobs that are blocked or canceled, with the ids of what they depend on.",
@@ -132,6 +154,32 @@ PROGRESS_ENDPOINTS: Final = (
         response=GroupMembers,
         permission=WORKFLOW_IN_PATH,
         summary="List the members of dependency groups that have not completed.",
+    ),
+    Endpoint(
+        "GET",
+        "/workflows/{id}/failed_jobs",
+        _failed_jobs,
+        query={"after_id": _AFTER},
+        response=FailedJobs,
+        permission=WORKFLOW_IN_PATH,
+        summary="List the jobs that failed, with the results of their attempts that failed.",
+    ),
+    Endpoint(
+        "GET",
+        "/workflows/{id}/compared_results",
+        _compared_results,
+        query={"after_id": _AFTER, "run_id": Parameter(int), "all_attempts": _FLAG, "only_excess": _FLAG},
+        response=ComparedResults,
+        permission=WORKFLOW_IN_PATH,
+        summary="List the results of jobs to compare with their requirements, all or those above them.",
+    ),
+    Endpoint(
+        "GET",
+        "/workflows/{id}/lost_work",
+        _lost_work,
+        response=list[LostWork],
+        permission=WORKFLOW_IN_PATH,
+        summary="Get the run time of lost attempts of jobs that are not failed now, by their requirements.",
     ),
 )
 """All endpoints of the progress of workflows."""

@@ -132,6 +132,7 @@ def check_resource_utilization(
         run_id=run_id,
         include_failed=include_failed,
         min_over_percent=min_over_utilization,
+        only_violations=not all_,
     )
     wanted = corrections(report, memory_multiplier=memory_multiplier, runtime_multiplier=runtime_multiplier)
     if correct and not dry_run:
