@@ -8,7 +8,14 @@ import pytest
 from attrs import define
 
 from torc_framework.cli.commands.running.progress_line import ProgressLine
-from torc_framework.cli.shared.output import RICH_ROWS, memory_text, print_json, print_table, seconds_text
+from torc_framework.cli.shared.output import (
+    RICH_ROWS,
+    memory_text,
+    print_json,
+    print_json_list,
+    print_table,
+    seconds_text,
+)
 from torc_framework.models.records import JobRecord
 from torc_framework.runner import Progress
 
@@ -86,3 +93,23 @@ def test_a_runner_that_begins_to_wait_says_so_at_once(capsys: Captured) -> None:
     assert capsys.readouterr().err == (
         "0 of 1 job done, 1 running; waits until 14:05:10 for 1 job that other runners hold\n"
     )
+
+
+@pytest.mark.parametrize("count", [0, 1, 999, 1000, 1001, 2500])
+def test_a_long_list_is_printed_as_a_short_one(count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """In parts, with the same bytes."""
+    records = [
+        JobRecord(
+            id=n,
+            workflow_id=1,
+            name='a\n"b',
+            command="true",
+            depends_on_job_ids=[],
+            executor_options={"local": {"x": [1, {}]}},
+        )
+        for n in range(count)
+    ]
+    print_json({"jobs": records})
+    whole = capsys.readouterr().out
+    print_json_list("jobs", iter(records))
+    assert capsys.readouterr().out == whole

@@ -3,6 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import attrs
@@ -14,6 +15,8 @@ from torc_framework.text.terminal import cleaned, print_line
 
 RICH_ROWS: Final = 1000
 """Rows of the longest table that is drawn with boxes by rich; longer ones are plain columns, which are faster."""
+RECORDS_AT_ONCE: Final = 1000
+"""Records of a long list that are made JSON at once."""
 PIPE_WIDTH: Final = 10_000
 """Width in characters of a table that does not go to a terminal."""
 
@@ -26,6 +29,20 @@ def print_json(value: Any) -> None:
     import msgspec
 
     print(msgspec.json.format(msgspec.json.encode(_json_value(value)), indent=2).decode())
+
+
+def print_json_list(key: str, records: Iterable[Any]) -> None:
+    """Print a JSON document with one list, as `print_json` does, without ever having all records in memory."""
+    import msgspec
+
+    left = iter(records)
+    before = f'{{\n  "{key}": ['
+    is_empty = True
+    while part := list(islice(left, RECORDS_AT_ONCE)):
+        lines = msgspec.json.format(msgspec.json.encode(_json_value(part)), indent=2).decode()
+        sys.stdout.write(before + lines[1:-2].replace("\n", "\n  "))
+        before, is_empty = ",", False
+    print(f"{before}]\n}}" if is_empty else "\n  ]\n}")
 
 
 def json_line(value: Any) -> str:

@@ -14,7 +14,7 @@ from attrs import Factory, fields_dict, frozen
 from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.arguments import Force, Limit, NoPrompts, RecordId, WorkflowId, confirm, pick_workflow
 from torc_framework.cli.shared.listing import omitted_text
-from torc_framework.cli.shared.output import Column, print_json, print_paged
+from torc_framework.cli.shared.output import Column, print_json, print_json_list, print_paged
 from torc_framework.cli.shared.record_options import (
     CommandOption,
     RecordOption,
@@ -158,7 +158,11 @@ class RecordCommands:
             chosen = pick_workflow(session, workflow_id)
             given["reverse_sort"] = given["reverse_sort"] or None
             given["limit"] = given["limit"] or None  # 0 is all
-            found = self.find(session.client, self.record, {"workflow_id": chosen, **filters, **given})
+            query = {"workflow_id": chosen, **filters, **given}
+            if session.wants_json and self.find is _find:
+                print_json_list(self.several.replace(" ", "_"), session.client.iterate(self.record, **query))
+                return
+            found = self.find(session.client, self.record, query)
             title = self.titled or f"{self.several} of workflow {{}}"
             total = None
             if self.text is not None and not session.wants_json and len(found) == given["limit"]:
