@@ -5,6 +5,10 @@ take fewer arguments than its specification names. The plugin manager finds plug
 ``torc_framework`` of an installed distribution, or as ``torc_plugins/*.py`` beside the spec, in a folder that the user
 has trusted (``torc plugins trust``).
 
+An installed plugin is imported when a command calls one of its hooks. Which hooks it has and which executors it offers
+is kept in the user's cache while the installation and the files of its package stay the same; so both may depend on
+these files and on nothing else, such as an environment variable.
+
 Order: plugins are called in the order of their names, built-in ones last. In hooks where the first answer wins, None
 means "no opinion", and the next plugin is called. A normal return guarantees that the answer is used as the
 specification says. An exception ends the call of that plugin alone. Each specification says what it means: the plugin

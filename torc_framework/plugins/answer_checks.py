@@ -1,4 +1,7 @@
-"""Checks of plugins' answers: functions that return a valid answer, and raise `PluginError` for any other."""
+"""Checks of plugins' answers: functions that return a valid answer, and raise `PluginError` for any other.
+
+Also the text of what a plugin raised.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -67,3 +70,9 @@ def options_class(answer: Any) -> type[Any]:
     """Check an answer to ``torc_recovery_options``."""
     check_options(answer)
     return instance_of(type)(answer)
+
+
+def describe_error(error: BaseException) -> str:
+    """Return an error in one line: its class and its text, or the text alone for `PluginError`."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, PluginError) else f"{type(error).__name__}: {text}".rstrip(": ")

@@ -2,13 +2,14 @@
 
 import importlib
 import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from functools import partial
 
 from attrs import Factory, define
 
-from torc_framework.entry_points import HOOKS_GROUP, entry_points
+from torc_framework.entry_points import HOOKS_GROUP, InstalledEntryPoint, entry_points
 from torc_framework.plugins.project_folders import ProjectFolder, import_project_plugin
 
 _log = logging.getLogger(__name__)
@@ -56,11 +57,13 @@ class PluginCandidate:
     Attributes:
         info: Its description.
         load: Imports and returns it.
+        entry: Its entry point; None if it has none.
         cause: Exception because of which it cannot be used.
     """
 
     info: PluginInfo
     load: Callable[[], object]
+    entry: InstalledEntryPoint | None = None
     cause: BaseException | None = None
 
     def fail(self, message: str, cause: BaseException | None = None) -> None:
@@ -77,7 +80,7 @@ def entry_point_plugins() -> Iterator[PluginCandidate]:
             continue  # a distribution is found twice if two entries of sys.path lead to it
         seen.add(key)
         info = PluginInfo(entry.name, PluginKind.ENTRY_POINT, entry.value, entry.distribution, entry.version)
-        yield PluginCandidate(info, entry.load)
+        yield PluginCandidate(info, entry.load, entry)
 
 
 def built_in_plugins() -> Iterator[PluginCandidate]:
@@ -98,6 +101,12 @@ def project_plugins(folders: Sequence[ProjectFolder]) -> Iterator[PluginCandidat
             if folder.refusal is not None:
                 info.error, info.refused = f"not imported: {folder.refusal}", True
             yield PluginCandidate(info, partial(import_project_plugin, folder, name))
+
+
+def disabled_by_environment() -> frozenset[str]:
+    """Return the names of the plugins that ``TORC_DISABLE_PLUGINS`` disables."""
+    names = os.environ.get("TORC_DISABLE_PLUGINS", "").split(",")
+    return frozenset(name.strip() for name in names if name.strip())
 
 
 def registration_order(candidates: Sequence[PluginCandidate]) -> list[PluginCandidate]:

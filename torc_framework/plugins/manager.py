@@ -7,13 +7,11 @@ Environment: ``TORC_DISABLE_PLUGINS=a,b`` leaves plugins out, ``TORC_TRACE_PLUGI
 to standard error.
 """
 
-import inspect
 import logging
 import os
 import sys
 import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -28,9 +26,11 @@ from torc_framework.models.action_types import ActionType
 from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
 from torc_framework.models.failures import CORE_RULE_KEYS, Failure, FailureRule, RuleAction, RuleSchema
 from torc_framework.models.hpc_profiles import HpcProfile
+from torc_framework.models.lazy_mapping import LazyMapping
 from torc_framework.models.log_patterns import LogPattern
 from torc_framework.models.recovery import FailedJob, PendingContext, PendingVerdict, RecoveryDecision
 from torc_framework.plugins.answer_checks import (
+    describe_error,
     executor_classes,
     instance_of,
     list_of,
@@ -39,28 +39,26 @@ from torc_framework.plugins.answer_checks import (
     options_class,
     rule_match,
 )
+from torc_framework.plugins.deferred_plugin import argument_names, deferred_plugin, hook_facts
 from torc_framework.plugins.discovery import (
     PluginCandidate,
     PluginInfo,
     PluginKind,
     built_in_plugins,
     clash_message,
+    disabled_by_environment,
     entry_point_plugins,
     mark_name_clashes,
     origin_of,
     project_plugins,
     registration_order,
 )
+from torc_framework.plugins.hook_checks import ARGUMENTS, implemented_hooks
+from torc_framework.plugins.known_plugins import KnownPlugins, PluginFacts
 from torc_framework.plugins.project_folders import ProjectFolder, find_project_folders
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
-_SPECS: Final = {
-    name: tuple(inspect.signature(function).parameters)
-    for name, function in vars(hookspecs).items()
-    if name.startswith("torc_") and callable(function)
-}
-"""Names of the arguments of each hook."""
 _OFFERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "torc_executors": executor_classes,
     "torc_hpc_profiles": list_of(HpcProfile),
@@ -70,8 +68,6 @@ _OFFERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "torc_log_patterns": list_of(LogPattern),
 }
 """The hooks that only offer something, with the check of their answer."""
-_shown_warnings: Final[dict[Any, Any]] = {}
-"""Registry of the warnings that were shown, as the module `warnings` keeps it; each is shown once."""
 
 
 @frozen
@@ -82,21 +78,33 @@ class _FailedAnswer:
 
 
 class PluginManager:
-    """Calls the hooks of all plugins, in the order of the plugins' names, the built-in ones last."""
+    """Calls the hooks of all plugins, in the order of the plugins' names, the built-in ones last.
+
+    Args:
+        candidates: The plugins.
+        trace: Write every call with its answer to standard error.
+        folders: The project folders.
+        known: What is known of installed plugins, which are imported when one of their hooks is called; without it, and
+            without anything known of them, plugins are imported at once.
+    """
 
     def __init__(
-        self, candidates: Sequence[PluginCandidate], *, trace: bool = False, folders: Sequence[ProjectFolder] = ()
+        self,
+        candidates: Sequence[PluginCandidate],
+        *,
+        trace: bool = False,
+        folders: Sequence[ProjectFolder] = (),
+        known: KnownPlugins | None = None,
     ) -> None:
         self._folders = folders
         self._candidates = sorted(candidates, key=lambda candidate: candidate.info.name)
         self._trace = trace
         self._logged_errors: set[tuple[str, str]] = set()
-        self._pluggy = pluggy.PluginManager(hookspecs.PROJECT)
-        self._pluggy.add_hookspecs(hookspecs)
+        self._known = known
+        self._deferred: dict[str, PluginFacts] = {}
+        self._undeferred: set[str] = set()
         mark_name_clashes(self._candidates)
-        for candidate in registration_order(self._candidates):
-            self._register(candidate)
-        self._chains = {name: self._chain(name) for name in _SPECS}
+        self._register_all()
 
     @classmethod
     def load(cls, project_dir: Path | None = None, *, disabled: Iterable[str] = ()) -> "PluginManager":
@@ -115,7 +123,8 @@ class PluginManager:
         known = [candidate.info.name for candidate in candidates]
         for name in sorted(off.difference(known)):
             _log.warning("there is no plugin %r to switch off%s", name, suggestion(name, known))
-        return cls(candidates, trace=os.environ.get("TORC_TRACE_PLUGINS", "") not in ("", "0"), folders=folders)
+        trace = os.environ.get("TORC_TRACE_PLUGINS", "") not in ("", "0")
+        return cls(candidates, trace=trace, folders=folders, known=KnownPlugins())
 
     @property
     def refused_folders(self) -> list[ProjectFolder]:
@@ -146,13 +155,14 @@ class PluginManager:
     def check_offers(self) -> None:
         """Call each hook that only offers something, and set the error of each plugin that raises in one or has none.
 
-        Commands call these hooks when they need them; this is for lists of plugins.
+        Commands import plugins and call these hooks when they need them; this is for lists of plugins.
         """
+        self._import(self._deferred)
         by_name = {candidate.info.name: candidate for candidate in self._candidates if candidate.info.error is None}
         for hook, check in _OFFERS.items():
             for name, outcome in self._ask(hook, check):
                 if isinstance(outcome, _FailedAnswer) and (candidate := by_name.pop(name, None)) is not None:
-                    candidate.fail(f"raised in {hook}: {_describe(outcome.error)}", outcome.error)
+                    candidate.fail(f"raised in {hook}: {describe_error(outcome.error)}", outcome.error)
         for candidate in by_name.values():
             info = candidate.info
             if info.enabled and not info.hooks and info.kind is PluginKind.ENTRY_POINT:
@@ -160,38 +170,78 @@ class PluginManager:
 
     # --- registration -----------------------------------------------------------------------------
 
+    def import_for(self, *hooks: str) -> None:
+        """Import the plugins that implement one of these hooks, for a process that may call it long after its start.
+
+        A plugin that cannot be imported is reported now, and not when the hook is called.
+        """
+        failed = []
+        for candidate in self._candidates:
+            facts = self._deferred.get(candidate.info.name)
+            if facts is None or not any(each.hook in hooks for each in facts.hooks):
+                continue
+            try:
+                candidate.load()  # its stand-in calls what is imported now
+            except (Exception, SystemExit):
+                failed.append(candidate.info.name)
+        self._import(failed)
+
+    def import_all(self) -> None:
+        """Import all plugins and their executors, for a process that may need any of them long after its start."""
+        self._import(self._deferred)
+        self.executors()
+
+    def _import(self, plugins: Collection[str]) -> None:
+        """Register the plugins themselves in place of their stand-ins."""
+        if plugins:
+            self._undeferred.update(plugins)
+            self._register_all()
+
+    def _register_all(self) -> None:
+        self._pluggy = pluggy.PluginManager(hookspecs.PROJECT)
+        self._pluggy.add_hookspecs(hookspecs)
+        self._deferred.clear()
+        for candidate in registration_order(self._candidates):
+            self._register(candidate)
+        self._chains = {name: self._chain(name) for name in ARGUMENTS}
+
     def _register(self, candidate: PluginCandidate) -> None:
+        """Register a plugin, or a stand-in for one of which enough is known."""
         info = candidate.info
         if info.error is not None or not info.enabled:
             return
+        facts = self._facts(candidate)
         try:
+            if facts is not None:
+                self._deferred[info.name] = facts
+                info.hooks = sorted(hook.hook for hook in facts.hooks)
+                self._pluggy.register(deferred_plugin(info.name, facts, candidate.load), info.name)
+                return
             plugin = candidate.load()
-            info.hooks = self._check(plugin, info.name)
+            hooks = implemented_hooks(self._pluggy, plugin, info.name)
+            info.hooks = sorted(hooks.values())
             self._pluggy.register(plugin, info.name)
+            self._note(candidate, plugin, hooks)
         except (Exception, SystemExit) as error:  # a plugin's import may do anything, also sys.exit()
             info.hooks = []
-            candidate.fail(_describe(error), error)
+            candidate.fail(describe_error(error), error)
             _log.warning("plugin %s (%s) cannot be used: %s", info.name, origin_of(info), info.error)
 
-    def _check(self, plugin: object, plugin_name: str) -> list[str]:
-        """Return the hooks that a plugin implements; warn of each retired argument.
+    def _facts(self, candidate: PluginCandidate) -> PluginFacts | None:
+        """Return what is known of a plugin; None if it has to be imported."""
+        if self._known is None or candidate.entry is None or candidate.info.name in self._undeferred:
+            return None
+        return self._known.get(candidate.entry)
 
-        Raises:
-            PluginError: an implementation does not fit the specification of its hook.
-        """
-        hooks = []
-        for attribute in dir(plugin):
-            options = self._pluggy.parse_hookimpl_opts(plugin, attribute)
-            if options is None:
-                if attribute in _SPECS and callable(getattr(plugin, attribute)):
-                    raise PluginError(f"{attribute} lacks the decorator @hookimpl")
-                continue
-            name = options.get("specname") or attribute
-            _check_signature(plugin_name, name, getattr(plugin, attribute))
-            if options.get("wrapper") or options.get("hookwrapper"):
-                raise PluginError(f"{name} is declared as a wrapper; hooks of torc have no wrappers")
-            hooks.append(name)
-        return sorted(hooks)
+    def _note(self, candidate: PluginCandidate, plugin: object, hooks: Mapping[str, str]) -> None:
+        """Take the hooks of an imported plugin in."""
+        if self._known is None or candidate.entry is None:
+            return
+        found = {}
+        for attribute, hook in hooks.items():
+            own = [each for each in getattr(self._pluggy.hook, hook).get_hookimpls() if each.plugin is plugin]
+            found.update({each.function: hook_facts(each, hook, attribute) for each in own})
+        self._known.note(candidate.entry, found)
 
     def _chain(self, hook: str) -> "list[pluggy.HookImpl]":
         """Return the implementations of a hook in the order in which they are called."""
@@ -199,13 +249,17 @@ class PluginManager:
 
     # --- calls ------------------------------------------------------------------------------------
 
-    def _ask(self, hook: str, check: Callable[[Any], _T], **arguments: Any) -> Iterator[tuple[str, _T | _FailedAnswer]]:
-        """Call a hook of all plugins in order; yield each plugin's name and checked answer, unless that is None."""
+    def _ask(
+        self, hook: str, check: Callable[[Any], _T], *, without: Collection[str] = (), **arguments: Any
+    ) -> Iterator[tuple[str, _T | _FailedAnswer]]:
+        """Call a hook of all other plugins in order; yield each plugin's name and checked answer, unless it is None."""
         for implementation in self._chains[hook]:
             name, began = implementation.plugin_name, time.perf_counter()
+            if name in without:
+                continue
             outcome: _T | _FailedAnswer
             try:
-                answer = implementation.function(*[arguments[argument] for argument in implementation.argnames])
+                answer = implementation.function(*[arguments[each] for each in argument_names(implementation)])
                 if answer is None:
                     self._traced(hook, name, began, None)
                     continue
@@ -234,12 +288,12 @@ class PluginManager:
         """Log a plugin's error: as a warning for the first one in each hook, with the traceback at level debug."""
         level = logging.DEBUG if (plugin, hook) in self._logged_errors else logging.WARNING
         self._logged_errors.add((plugin, hook))
-        _log.log(level, "plugin %s raised in %s: %s", plugin, hook, _describe(error))
+        _log.log(level, "plugin %s raised in %s: %s", plugin, hook, describe_error(error))
         _log.debug("traceback of plugin %s in %s", plugin, hook, exc_info=error)
 
     def _traced(self, hook: str, plugin: str, began: float, outcome: object) -> None:
         if self._trace:
-            shown = f"raised {_describe(outcome.error)}" if isinstance(outcome, _FailedAnswer) else repr(outcome)
+            shown = f"raised {describe_error(outcome.error)}" if isinstance(outcome, _FailedAnswer) else repr(outcome)
             print(f"torc: {hook} {plugin} {1e3 * (time.perf_counter() - began):.2f} ms: {shown}", file=sys.stderr)
 
     # --- the hooks --------------------------------------------------------------------------------
@@ -248,6 +302,26 @@ class PluginManager:
         """Return the executors by name; names that two plugins offer are left out."""
         return {name: offers[0][1] for name, offers in self._executor_offers()[0].items() if len(offers) == 1}
 
+    def executor_names(self) -> list[str]:
+        """Return the names of the executors without importing the plugins of which they are known."""
+        offers, _ = self._executor_offers(without=self._deferred)
+        names = {name: len(found) for name, found in offers.items()}
+        for facts in self._deferred.values():
+            for name in facts.executors or ():
+                names[name] = names.get(name, 0) + 1
+        return [name for name, owners in names.items() if owners == 1]
+
+    def lazy_executors(self) -> Mapping[str, type[Executor]]:
+        """Return the executors by name; each is looked up at its first use, when it may turn out to be missing."""
+
+        def find(name: str) -> type[Executor]:
+            try:
+                return self.executor(name)
+            except PluginError as error:
+                raise KeyError(name) from error
+
+        return LazyMapping(self.executor_names(), find)
+
     def executor(self, name: str) -> type[Executor]:
         """Return the executor of a name.
 
@@ -255,21 +329,23 @@ class PluginManager:
             UnknownNameError: no plugin offers it, and all plugins answered.
             PluginError: two plugins offer it, or none offers it and a plugin could not answer.
         """
-        offers, troubles = self._executor_offers()
+        offers, troubles = self._executor_offers(name)
+        if name not in offers:
+            offers, troubles = self._executor_offers()
         found = offers.get(name, [])
         if len(found) > 1:
             raise PluginError(clash_message("executor", name, [plugin for plugin, _ in found]))
         if found:
             return found[0][1]
         if troubles:
-            broken = "; ".join(f"plugin {plugin}: {_describe(error)}" for plugin, error in troubles)
+            broken = "; ".join(f"plugin {plugin}: {describe_error(error)}" for plugin, error in troubles)
             first_error = troubles[0][1]
             raise PluginError(f"no executor {name!r}, and not every plugin could be asked: {broken}") from first_error
         raise UnknownNameError("executor", name, offers, self.how_to_get("executor", name))
 
     def executor_label(self, name: str) -> str:
         """Return an executor with the plugin that offers it, for messages."""
-        for plugin, _ in self._executor_offers()[0].get(name, []):
+        for plugin, _ in self._executor_offers(name)[0].get(name, []):
             info = self.info(plugin)
             return f"executor {name!r} (plugin {plugin}{f', {origin_of(info)}' if info.distribution else ''})"
         return f"executor {name!r}"
@@ -292,8 +368,10 @@ class PluginManager:
 
     def needs_scheduler(self, executor: str) -> bool:
         """Return whether requests for nodes of an executor have to name a scheduler; True for an unknown executor."""
-        found = self.executors().get(executor)
-        return found is None or not issubclass(found, Allocator) or found.scheduler_kind is not None
+        if executor not in self.executor_names():
+            return True
+        found = self.executor(executor)
+        return not issubclass(found, Allocator) or found.scheduler_kind is not None
 
     def executors_of(self, plugin: str) -> list[type[Executor]]:
         """Return the executors that one plugin offers."""
@@ -301,20 +379,32 @@ class PluginManager:
         return [executor for found in offers.values() for owner, executor in found if owner == plugin]
 
     def _executor_offers(
-        self,
+        self, name: str | None = None, *, without: Collection[str] = ()
     ) -> tuple[dict[str, list[tuple[str, type[Executor]]]], list[tuple[str, BaseException]]]:
-        """Return the plugins that offer each executor, and the plugins that could not answer with their errors."""
+        """Return the plugins that offer each executor, and the plugins that could not answer with their errors.
+
+        Args:
+            name: Leave plugins out of which it is known that they offer no executor of this name.
+            without: Leave these plugins out.
+        """
+        if name is not None:
+            without = [plugin for plugin, facts in self._deferred.items() if name not in (facts.executors or ())]
         offers: dict[str, list[tuple[str, type[Executor]]]] = {}
         troubles: list[tuple[str, BaseException]] = []
         for candidate in self._candidates:
             if candidate.info.error is not None:
                 troubles.append((candidate.info.name, candidate.cause or PluginError(candidate.info.error)))
-        for plugin, outcome in self._ask("torc_executors", executor_classes):
+        entries = {candidate.info.name: candidate.entry for candidate in self._candidates}
+        for plugin, outcome in self._ask("torc_executors", executor_classes, without=without):
             if isinstance(outcome, _FailedAnswer):
                 troubles.append((plugin, outcome.error))
                 continue
+            if self._known is not None and (entry := entries[plugin]) is not None:
+                self._known.note_executors(entry, outcome)
             for executor in outcome:
                 offers.setdefault(executor.name, []).append((plugin, executor))
+        if self._known is not None:
+            self._known.save([entry for entry in entries.values() if entry is not None])
         return offers, troubles
 
     def rule_keys(self) -> RuleSchema:
@@ -405,41 +495,3 @@ class PluginManager:
         """Pass an event to all plugins."""
         for _ in self._ask("torc_on_event", lambda answer: answer, event=event):
             pass
-
-
-def disabled_by_environment() -> frozenset[str]:
-    """Return the names of the plugins that ``TORC_DISABLE_PLUGINS`` disables."""
-    names = os.environ.get("TORC_DISABLE_PLUGINS", "").split(",")
-    return frozenset(name.strip() for name in names if name.strip())
-
-
-def _check_signature(plugin: str, hook: str, function: Callable[..., Any]) -> None:
-    """Raise `PluginError` for an unknown hook or argument; warn of each retired argument."""
-    if hook not in _SPECS:
-        raise PluginError(f"unknown hook {hook!r}{suggestion(hook, sorted(_SPECS))}")
-    known = _SPECS[hook]
-    for parameter in inspect.signature(function).parameters:
-        if parameter not in known:
-            allowed = ", ".join(known) or "none"
-            raise PluginError(f"{hook} has no argument {parameter!r}; its arguments: {allowed}")
-        replacement = hookspecs.RETIRED_ARGUMENTS.get(hook, {}).get(parameter)
-        if replacement is not None:
-            _warn_of_retired_argument(plugin, hook, parameter, replacement, function)
-
-
-def _warn_of_retired_argument(
-    plugin: str, hook: str, argument: str, replacement: str, function: Callable[..., Any]
-) -> None:
-    """Issue a DeprecationWarning that points to the plugin's function."""
-    code = inspect.unwrap(function).__code__
-    text = (
-        f"plugin {plugin}: the argument {argument!r} of {hook} is retired and goes with the next major version; "
-        f"use {replacement}"
-    )
-    warnings.warn_explicit(text, DeprecationWarning, code.co_filename, code.co_firstlineno, registry=_shown_warnings)
-
-
-def _describe(error: BaseException) -> str:
-    """Return an error in one line: its class and its text, or the text alone for `PluginError`."""
-    text = " ".join(str(error).split())
-    return text if isinstance(error, PluginError) else f"{type(error).__name__}: {text}".rstrip(": ")

@@ -1,6 +1,6 @@
 """The runner: claims the jobs of one workflow, starts them, observes and classifies their ends, and reports them."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from torc_framework.runner.process.settings import (
     FailureListener,
@@ -29,6 +29,9 @@ __all__ = [
     "WarningListener",
     "run",
 ]
+
+_HOOKS: Final = ("torc_action_types", "torc_classify_exit", "torc_match_failure", "torc_on_event")
+"""The hooks that a runner calls."""
 
 
 def run(
@@ -73,6 +76,7 @@ def run(
     if client is None:
         with TorcClient(settings.url) as own:
             return run(settings, plugins, progress, own, on_failure, on_warning=on_warning)
+    plugins.import_for(*_HOOKS)
     listeners = RunListeners(progress, on_failure, on_warning)
     events = PluginEvents(client, plugins, settings.workflow_id, settings.output_dir / STATE_DIR)
     with events, rare_collections():

@@ -101,6 +101,7 @@ def _plugins() -> "PluginManager":
     plugins = PluginManager.load()
     for folder in plugins.refused_folders:
         raise UserError(folder.explanation)
+    plugins.import_all()
     return plugins
 
 

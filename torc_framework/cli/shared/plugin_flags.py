@@ -3,6 +3,7 @@
 They are made from the options classes that plugins declare. Plugins are imported only if a command line needs them.
 """
 
+import contextlib
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -16,6 +17,7 @@ from torc_framework.cli.shared.app import Command, note_disabled_plugins, option
 from torc_framework.cli.shared.session import Session
 from torc_framework.errors import PluginError, UserError
 from torc_framework.executors import Executor
+from torc_framework.models.lazy_mapping import LazyMapping
 from torc_framework.plugin_options import PluginOption, options_of, scalar_type
 from torc_framework.text.quantities import setting_text
 
@@ -150,23 +152,36 @@ def kinds_of(options: type[Any]) -> dict[str, type[Any]]:
     return {option.name: scalar_type(option) for option in options_of(options)}
 
 
-def executor_options(session: Session, plugins: "PluginManager", chosen: str) -> dict[str, dict[str, Any]]:
+def executor_options(session: Session, plugins: "PluginManager", chosen: str) -> Mapping[str, Mapping[str, Any]]:
     """Return the values of each executor's options: flags for the chosen one, else environment and files."""
     return configured_executors(session.config, plugins, chosen, session.executor_options)
 
 
 def configured_executors(
     config: "Config", plugins: "PluginManager", chosen: str = "", given: Mapping[str, Any] | None = None
-) -> dict[str, dict[str, Any]]:
-    """Return the values of each executor's options; values that are ``given`` for the chosen one win."""
-    values: dict[str, dict[str, Any]] = {}
-    for name, executor in plugins.executors().items():
+) -> Mapping[str, Mapping[str, Any]]:
+    """Return the values of each executor's options; values that are ``given`` for the chosen one win.
+
+    The values of an executor of which the configuration holds none are looked up when they are asked for.
+
+    Raises:
+        ConfigError: a value of the configuration cannot be read, or the chosen executor refuses one.
+    """
+
+    def values_of(name: str) -> dict[str, Any]:
+        executor = plugins.executor(name)
         found = _settings(config, executor) | config.plugin_options("executor", name, kinds_of(executor.Options))
         if name == chosen:
             found.update(given or {})
             executor.Options(**found)  # a value that the class refuses is reported before anything is created
-        if found:
-            values[name] = found
+        return found
+
+    names, configured = plugins.executor_names(), config.owners("executor")
+    values = LazyMapping(names, values_of)
+    for name in names:
+        if name == chosen or name.replace("-", "_") in configured:
+            with contextlib.suppress(PluginError):  # a plugin that cannot be imported: it is reported where it is used
+                values[name]
     return values
 
 

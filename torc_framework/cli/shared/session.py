@@ -281,12 +281,12 @@ class Session:
 
     def executors(self) -> "Mapping[str, type[Executor]]":
         """Return the executors of the plugins, by name, without those of folders that are not trusted."""
-        return self.plugins(skip_untrusted=True).executors()
+        return self.plugins(skip_untrusted=True).lazy_executors()
 
     @property
     def disabled_plugins(self) -> frozenset[str]:
         """The names of plugins that the call or the environment disables."""
-        from torc_framework.plugins.manager import disabled_by_environment
+        from torc_framework.plugins.discovery import disabled_by_environment
 
         return disabled_by_environment().union(self._options.get("disable_plugin", ()))
 

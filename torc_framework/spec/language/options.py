@@ -8,6 +8,7 @@ from attrs import field, fields_dict, frozen
 from torc_framework.job_options import runs_containers
 from torc_framework.models.action_types import ActionType
 from torc_framework.models.failures import RuleSchema
+from torc_framework.models.lazy_mapping import LazyMapping
 
 
 @frozen
@@ -34,8 +35,11 @@ class SpecPlugins(Protocol):
     def action_types(self) -> Mapping[str, ActionType]:
         """Return the action types by name."""
 
-    def executors(self) -> Mapping[str, Any]:
-        """Return the classes of the executors by name."""
+    def executor_names(self) -> Collection[str]:
+        """Return the names of the executors."""
+
+    def executor(self, name: str) -> Any:
+        """Return the class of an executor."""
 
     def needs_scheduler(self, name: str) -> bool:
         """Return whether requests for nodes of an executor have to name a scheduler."""
@@ -76,15 +80,17 @@ class LoadOptions:
             to_run: The jobs will run on this machine: refuse executors that are not installed here.
             others: Further fields.
         """
-        kinds = plugins.executors()
+
+        def known_executor(name: str) -> KnownExecutor:
+            kind = plugins.executor(name)
+            return KnownExecutor(runs_containers(kind), kind.JobOptions, frozenset(fields_dict(kind.Options)))
+
+        names = plugins.executor_names()
         return cls(
             rule_keys=plugins.rule_keys(),
             action_types={name: action_type.schema for name, action_type in plugins.action_types().items()},
-            executors=set(kinds) if to_run else None,
-            known_executors={
-                name: KnownExecutor(runs_containers(kind), kind.JobOptions, frozenset(fields_dict(kind.Options)))
-                for name, kind in kinds.items()
-            },
+            executors=set(names) if to_run else None,
+            known_executors=LazyMapping(names, known_executor),
             needs_scheduler=plugins.needs_scheduler,
             **others,
         )

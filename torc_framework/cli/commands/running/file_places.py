@@ -1,12 +1,13 @@
 """Of which jobs this machine sees the files: those of executors that check output files themselves may be elsewhere."""
 
-from collections.abc import Collection, Set
+from collections.abc import Mapping, Set
 from typing import Any, Final, Self
 
-from attrs import frozen
+from attrs import field, frozen
 
 from torc_framework.cli.shared.session import Session
 from torc_framework.client import TorcClient
+from torc_framework.models.lazy_mapping import LazyMapping
 from torc_framework.models.records import JobRecord
 
 
@@ -15,11 +16,11 @@ class FilePlaces:
     """The executors whose files this machine may not see.
 
     Attributes:
-        elsewhere: Names of executors that check output files themselves, where their attempts run.
+        elsewhere: Of each executor, whether it checks output files itself, where its attempts run.
         run_executor: Executor of jobs that name none.
     """
 
-    elsewhere: Collection[str] = ()
+    elsewhere: Mapping[str, bool] = field(factory=dict)
     run_executor: str = ""
 
     @classmethod
@@ -34,18 +35,19 @@ class FilePlaces:
         """
         from torc_framework.next_step import last_executor
 
-        elsewhere = [name for name, executor in session.executors().items() if _checks_outputs(executor)]
-        if elsewhere and run_executor is None and workflow_id is not None:
+        names, executors = session.plugins(skip_untrusted=True).executor_names(), session.executors()
+        elsewhere = LazyMapping(names, lambda name: _checks_outputs(executors.get(name)))
+        if run_executor is None and workflow_id is not None and any(elsewhere.values()):
             run_executor = last_executor(session.client, workflow_id)
         return cls(elsewhere, run_executor or session.config.client.run.executor)
 
     def are_here(self, executor: str | None) -> bool:
         """Return whether this machine sees the files of a job with this executor, or with none."""
-        return (executor or self.run_executor) not in self.elsewhere
+        return not self.elsewhere.get(executor or self.run_executor, False)
 
     def read_here(self, client: TorcClient, workflow_id: int, file_ids: Set[int]) -> Set[int]:
         """Return those of these files of a stored workflow that jobs read whose files this machine sees."""
-        if not self.elsewhere or not file_ids:
+        if not file_ids or not any(self.elsewhere.values()):
             return file_ids
         here = {job.id for job in client.iterate(JobRecord, workflow_id=workflow_id) if self.are_here(job.executor)}
         relations = client.job_file_relationships(workflow_id)

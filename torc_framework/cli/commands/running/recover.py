@@ -1,6 +1,6 @@
 """``torc recover``: gives jobs that ran out of memory or time more of it and makes them ready again, once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
@@ -129,7 +129,7 @@ def _next_command(session: Session, found: "Recovery", *, submitted: int) -> str
     return None if step is None else step.command
 
 
-def configured_executor_options(session: Session) -> dict[str, dict[str, Any]]:
+def configured_executor_options(session: Session) -> Mapping[str, Mapping[str, Any]]:
     """Return the values of each executor's options."""
     from torc_framework.cli.shared.plugin_flags import executor_options
 

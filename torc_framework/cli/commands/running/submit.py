@@ -207,9 +207,10 @@ def allocator_of(session: Session, workflow_id: int, name: str, **options: Any) 
     from torc_framework.cli.shared.plugin_flags import executor_options
 
     plugins = session.plugins()
-    values = executor_options(session, plugins, "")
-    values[name] = {**values.get(name, {}), **options}
-    return make_allocator(plugins.executor, values, context_without_runner(session.client, workflow_id), name)
+    values = executor_options(session, plugins, "").get(name, {})
+    return make_allocator(
+        plugins.executor, {name: {**values, **options}}, context_without_runner(session.client, workflow_id), name
+    )
 
 
 def _no_start_action_text(what: str) -> str:

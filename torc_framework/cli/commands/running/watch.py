@@ -211,6 +211,7 @@ def _watch(
     from torc_framework.runner.process.identity import STATE_DIR
 
     client, plugins, executors = session.client, session.plugins(), configured_executor_options(session)
+    plugins.import_all()
     how = RecoveryOptions(**recovery, policies=policy_options(session))
     submitter = NodeResubmitter(
         client, plugins, workflow_id, executors, how.output_dir, show_line, cluster_lookup(session)
