@@ -9,9 +9,10 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any, Final, Unpack
+from urllib.parse import parse_qs, unquote
 
 from torc_framework.client.calls.base import DEFAULT_TIMEOUT_S
 from torc_framework.client.http.address import query_string
@@ -19,7 +20,8 @@ from torc_framework.client.http.transport import Transport
 from torc_framework.errors import ApiError
 
 if TYPE_CHECKING:
-    from torc_framework.client.http.connection import Connection, HttpResponse, RequestBody
+    from torc_framework.client.http.connection import Connection, HttpResponse
+    from torc_framework.client.http.request_sender import RequestOptions
     from torc_framework.server.dispatch.endpoint import Endpoint
     from torc_framework.store.database.base import Database
 
@@ -60,26 +62,14 @@ class InProcessReads:
                 self._transport = Transport(self._start_server(), timeout=DEFAULT_TIMEOUT_S)
             return self._transport
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: dict[str, Any] | None = None,
-        body: "RequestBody | None" = None,
-        content_type: str = "application/json",
-        timeout: float | None = None,
-        repeatable: bool = False,
-    ) -> bytes:
+    def request(self, method: str, path: str, **options: "Unpack[RequestOptions]") -> bytes:
         """Return the body of a successful response; for arguments and errors see `Transport.request`."""
-        found = _endpoint(path) if method == "GET" and body is None else None
+        found = _endpoints().find(path) if method == "GET" and options.get("body") is None else None
         if found is None:
-            return self._server.request(
-                method, path, query=query, body=body, content_type=content_type, timeout=timeout, repeatable=repeatable
-            )
+            return self._server.request(method, path, **options)
         endpoint, parameters = found
         with _api_errors():
-            return _response(self._database, endpoint, parameters, query_string(query))
+            return _response(self._database, endpoint, parameters, query_string(options.get("query")))
 
     def begin(
         self, path: str, *, query: dict[str, Any] | None, headers: str, timeout: float
@@ -109,40 +99,54 @@ def open_to_read(path: Path) -> "Database | None":
     return SqliteDatabase.opened_to_read(str(path))
 
 
-@cache
-def _reads() -> dict[int, list[tuple[list[str], "Endpoint"]]]:
-    """Return the endpoints that read without a body, by the number of parts of their paths, in their order."""
-    from torc_framework.server.routes.table import all_endpoints
+class _Endpoints:
+    """The endpoints that read; their modules are imported until one of them reads the path that is asked for."""
 
-    found: dict[int, list[tuple[list[str], Endpoint]]] = {}
-    for endpoint in all_endpoints():
-        if endpoint.method == "GET" and not endpoint.changes and endpoint.body is None:
-            parts = endpoint.path.split("/")
-            found.setdefault(len(parts), []).append((parts, endpoint))
-    return found
+    def __init__(self) -> None:
+        from torc_framework.server.routes.reads import read_endpoints
+
+        self._next = read_endpoints()
+        self._known: list[Endpoint] = []
+        self._lock = threading.Lock()
+
+    def find(self, path: str) -> "tuple[Endpoint, dict[str, str]] | None":
+        """Return the endpoint that reads a path, and the texts of the path's parameters; None if there is none."""
+        with self._lock:
+            for endpoint in chain(self._known, self._import_more()):
+                if (parameters := _parameters(endpoint.path, path)) is not None:
+                    return endpoint, parameters
+        return None
+
+    def _import_more(self) -> "Iterator[Endpoint]":
+        for endpoint in self._next:
+            self._known.append(endpoint)
+            yield endpoint
 
 
-def _endpoint(path: str) -> "tuple[Endpoint, dict[str, str]] | None":
-    """Return the endpoint that reads a path, and the texts of the path's parameters; None if there is none."""
-    given = path.split("/")
-    for parts, endpoint in _reads().get(len(given), ()):
-        pairs = list(zip(parts, given, strict=True))
-        if all(part == text or (part.startswith(_PARAMETER) and text) for part, text in pairs):
-            return endpoint, {part[1:-1]: unquote(text) for part, text in pairs if part.startswith(_PARAMETER)}
+_endpoints: Final = cache(_Endpoints)
+
+
+def _parameters(declared: str, path: str) -> dict[str, str] | None:
+    """Return the texts of the parameters of a path that was declared so; None if it was not."""
+    parts, given = declared.split("/"), path.split("/")
+    if len(parts) != len(given):
+        return None
+    pairs = list(zip(parts, given, strict=True))
+    if all(part == text or (part.startswith(_PARAMETER) and text) for part, text in pairs):
+        return {part[1:-1]: unquote(text) for part, text in pairs if part.startswith(_PARAMETER)}
     return None
 
 
 def _response(database: "Database", endpoint: "Endpoint", parameters: Mapping[str, str], query: str) -> bytes:
     """Return the response of an endpoint as JSON, as the server makes it for a caller without restrictions."""
     import msgspec
-    from starlette.datastructures import QueryParams
 
     from torc_framework.server.dispatch.parameters import parse_path, parse_query
     from torc_framework.server.http.endpoint_calls import EndpointCall
-    from torc_framework.server.http.responses import SlicedObject
+    from torc_framework.server.http.endpoint_results import SlicedObject
 
     ids, words = parse_path(parameters)
-    values, _ignored = parse_query(endpoint, QueryParams(query.removeprefix("?")))
+    values, _ignored = parse_query(endpoint, parse_qs(query.removeprefix("?"), keep_blank_values=True))
     with database.read() as tx:
         content = endpoint.function(tx, EndpointCall(ids, values, None, words))
         if isinstance(content, SlicedObject):
@@ -158,7 +162,7 @@ def _whole(value: Any) -> Any:
 @contextlib.contextmanager
 def _api_errors() -> Iterator[None]:
     """Raise the errors with which the server refuses a request as the client raises them."""
-    from torc_framework.server.http.responses import STATUS_OF, RequestError
+    from torc_framework.server.http.endpoint_results import STATUS_OF, RequestError
 
     try:
         yield

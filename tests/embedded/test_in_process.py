@@ -20,6 +20,7 @@ from torc_framework.errors import ApiError
 from torc_framework.in_process import InProcessReads, open_to_read
 from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.records import UserDataRecord, WorkflowRecord
+from torc_framework.server.routes.reads import read_endpoints
 from torc_framework.server.routes.table import all_endpoints
 from torc_framework.store.database.opening import open_database
 from torc_framework.store.errors import DatabaseError
@@ -170,3 +171,38 @@ def test_a_command_that_reads_starts_no_process(tmp_path: Path) -> None:
     call = [sys.executable, "-c", LIST, "workflows", "list"]
     done = subprocess.run(call, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == first.stdout
+
+
+def test_a_path_has_the_endpoint_of_the_server() -> None:
+    """All endpoints that read are found, and of several that fit a path the same one is called."""
+    declared = [each for each in READS if not each.changes]
+    found = [*read_endpoints()]
+    assert sorted(each.path for each in found) == sorted(each.path for each in declared)
+    for endpoint in declared:
+        path = re.sub(r"\{\w+\}", "1", endpoint.path)
+        fitting = [[each.path for each in order if is_of(path, each.path)] for order in (found, declared)]
+        assert fitting[0][0] == fitting[1][0]
+
+
+def is_of(path: str, declared: str) -> bool:
+    """Return whether a path is one of those that an endpoint declares."""
+    return re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", declared), path) is not None
+
+
+READ = """
+import sys
+from pathlib import Path
+from torc_framework.in_process import InProcessReads, open_to_read
+reads = InProcessReads(open_to_read(Path(sys.argv[1])), None)
+reads.request("GET", "/jobs", query={"workflow_id": 1})
+print(*sys.modules)
+"""
+
+
+def test_a_read_imports_only_what_it_calls(server: EmbeddedServer) -> None:
+    """Neither changes of the store nor HTTP."""
+    call = [sys.executable, "-c", READ, str(server.database)]
+    imported = subprocess.run(call, capture_output=True, text=True, check=True).stdout.split()
+    assert "torc_framework.server.routes.records" in imported
+    for module in ("torc_framework.server.routes.workflows", "torc_framework.store.workflows.plans", "starlette"):
+        assert module not in imported

@@ -9,6 +9,7 @@ from subprocess import run
 from typing import Any
 
 import pytest
+from programs import isolated_environment
 
 from torc_framework.plugins.manager import PluginManager
 
@@ -312,3 +313,15 @@ def test_stand_ins_have_the_hooks_of_the_plugins(tmp_path: Path, monkeypatch: py
     assert sorted(known.executor_names()) == sorted(eager.executors())
     assert known.rule_keys() == eager.rule_keys()
     assert dict(known.lazy_executors()) == eager.executors()
+
+
+def test_a_run_on_this_machine_imports_no_other_executor(tmp_path: Path) -> None:
+    """Of the plugins only the executor ``local`` and those that classify."""
+    (tmp_path / "spec.json").write_text('{"name": "one", "jobs": [{"name": "a", "command": "true"}]}')
+    command = [sys.executable, "-P", "-X", "importtime", "-m", "torc_framework.cli.programs.torc", "run", "spec.json"]
+    environment = isolated_environment(tmp_path / "home")
+    for _ in range(2):
+        done = run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert {"torc_local.launcher", "torc_ssh.executor.endings"} <= imported
+    assert {"torc_slurm", "torc_slurm.executor", "torc_k8s", "torc_ssh.executor.launcher"}.isdisjoint(imported)

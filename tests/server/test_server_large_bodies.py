@@ -13,7 +13,7 @@ from server_child import ServerChild
 
 from torc_framework.server.dispatch.large_bodies import INLINE_BYTES, LargeBodyWorker
 from torc_framework.server.dispatch.large_body_messages import LargeBodyOrder
-from torc_framework.server.http.responses import RequestError
+from torc_framework.server.http.endpoint_results import RequestError
 from torc_framework.store.database.opening import open_database
 
 SIZE = 1024 * 1024

@@ -18,7 +18,8 @@ from waiting import eventually
 
 from torc_framework.client import TorcClient
 from torc_framework.models.records import UserDataRecord
-from torc_framework.server.http.responses import MAX_IN_MEMORY_BYTES, RequestError, SlicedObject, sliced_response
+from torc_framework.server.http.endpoint_results import RequestError, SlicedObject
+from torc_framework.server.http.responses import MAX_IN_MEMORY_BYTES, sliced_response
 
 MIB = 1024 * 1024
 CACHE = 64 * MIB

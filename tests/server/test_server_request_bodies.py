@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from torc_framework.models.records import FileRecord, JobRecord
-from torc_framework.server.http.body_limits import refuse_nul
-from torc_framework.server.http.request_bodies import MAX_FINDINGS, joined_findings, parse_body
-from torc_framework.server.http.responses import RequestError
+from torc_framework.server.http.endpoint_results import RequestError
+from torc_framework.server.http.request_bodies import MAX_FINDINGS, joined_findings, parse_body, refuse_nul
 from torc_framework.server.routes import records
 from torc_framework.store.errors import RuleError
 

@@ -11,12 +11,12 @@ from torc_framework.cli.shared.help_pages import UNIT_PLACEHOLDERS
 from torc_framework.cli.shared.output import print_table
 from torc_framework.cli.shared.session import Session
 from torc_framework.errors import UserError
-from torc_framework.models.records import JobRecord, WorkflowRecord
 from torc_framework.models.settings import setting_entries
 from torc_framework.text.quantities import setting_text
 
 if TYPE_CHECKING:
     from torc_framework.client import TorcClient
+    from torc_framework.models.records import JobRecord
 
 WorkflowId = Annotated[
     int | None,
@@ -83,13 +83,15 @@ def confirm(question: str, *, assume_yes: bool) -> None:
         raise UserError("nothing was changed")
 
 
-def job_of_workflow(client: "TorcClient", job_id: int, workflow_id: int | None) -> JobRecord:
+def job_of_workflow(client: "TorcClient", job_id: int, workflow_id: int | None) -> "JobRecord":
     """Return a job.
 
     Raises:
         ApiError: there is no such job.
         UserError: a workflow was named, and the job is in another one.
     """
+    from torc_framework.models.records import JobRecord
+
     job = client.get(JobRecord, job_id)
     if workflow_id not in (None, job.workflow_id):
         raise UserError(f"job {job_id} is in workflow {job.workflow_id}, not in {workflow_id}")
@@ -106,6 +108,8 @@ def pick_workflow(session: Session, workflow_id: int | None, user: str | None = 
     Raises:
         UserError: no workflow was named, and there is no terminal to ask at or no workflow to pick.
     """
+    from torc_framework.models.records import WorkflowRecord
+
     if workflow_id is not None:
         return workflow_id
     if not is_interactive() or session.wants_json:

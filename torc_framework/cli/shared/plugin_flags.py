@@ -16,13 +16,13 @@ from attrs import NOTHING, evolve
 from torc_framework.cli.shared.app import Command, note_disabled_plugins, options_of_function
 from torc_framework.cli.shared.session import Session
 from torc_framework.errors import PluginError, UserError
-from torc_framework.executors import Executor
 from torc_framework.models.lazy_mapping import LazyMapping
 from torc_framework.plugin_options import PluginOption, options_of, scalar_type
 from torc_framework.text.quantities import setting_text
 
 if TYPE_CHECKING:
     from torc_framework.config import Config
+    from torc_framework.executors import Executor
     from torc_framework.plugins.manager import PluginManager
 
 
@@ -56,7 +56,7 @@ class ExecutorCommand(_PluginFlagsCommand):
             self.params = [*self.params, *self._executor_flags(executor)]
         return super().parse_args(ctx, args)
 
-    def _executor_flags(self, executor: type[Executor]) -> list[Any]:
+    def _executor_flags(self, executor: "type[Executor]") -> list[Any]:
         own, options = self._own_flags(), []
         for option in options_of(executor.Options):
             if option.flag in own:
@@ -185,7 +185,7 @@ def configured_executors(
     return values
 
 
-def _settings(config: "Config", executor: type[Executor]) -> dict[str, Any]:
+def _settings(config: "Config", executor: "type[Executor]") -> dict[str, Any]:
     """Return the values of an executor's options that settings of the core declare."""
     named = {each.name: each.setting for each in options_of(executor.Options) if each.setting is not None}
     return {name: attrgetter(setting)(config) for name, setting in named.items()}

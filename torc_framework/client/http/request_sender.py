@@ -1,10 +1,20 @@
 """What the client needs of the object that carries its requests to a server."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
 if TYPE_CHECKING:
     from torc_framework.client.http.connection import Connection, HttpResponse, RequestBody
+
+
+class RequestOptions(TypedDict, total=False):
+    """The arguments of a request that may be left out; `transport.Transport.request` describes them."""
+
+    query: dict[str, Any] | None
+    body: "RequestBody | None"
+    content_type: str
+    timeout: float | None
+    repeatable: bool
 
 
 class RequestSender(Protocol):
@@ -18,17 +28,7 @@ class RequestSender(Protocol):
     def environment(self) -> Mapping[str, str]:
         """Environment variables with which another process uses the same server as the same user."""
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: dict[str, Any] | None = None,
-        body: "RequestBody | None" = None,
-        content_type: str = "application/json",
-        timeout: float | None = None,
-        repeatable: bool = False,
-    ) -> bytes:
+    def request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> bytes:
         """Return the body of a successful response."""
 
     def begin(

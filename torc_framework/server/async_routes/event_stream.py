@@ -22,7 +22,7 @@ from starlette.routing import Route
 from torc_framework.models.events import LEVELS, EventSeverity, event_type_of, severity_of
 from torc_framework.server.async_routes.waiting_calls import WaitingCalls
 from torc_framework.server.http.endpoint_calls import caller_of, workflow_id_of
-from torc_framework.server.http.responses import RequestError
+from torc_framework.server.http.endpoint_results import RequestError
 from torc_framework.server.settings import API_PREFIX, LimitSettings
 from torc_framework.store.access.callers import Caller
 from torc_framework.store.access.checks import check_workflow

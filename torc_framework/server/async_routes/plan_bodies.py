@@ -14,9 +14,10 @@ from starlette.responses import Response
 from torc_framework.models.plan import Plan
 from torc_framework.models.plan_parts import PLAN_LINES, PlanParts, parts_of, read_plan_lines
 from torc_framework.server.http.access_log import add_log_fields
-from torc_framework.server.http.body_limits import refuse_nul
 from torc_framework.server.http.endpoint_calls import caller_of
-from torc_framework.server.http.responses import RequestError, json_response
+from torc_framework.server.http.endpoint_results import RequestError
+from torc_framework.server.http.request_bodies import refuse_nul
+from torc_framework.server.http.responses import json_response
 from torc_framework.server.http.spooled_bodies import SpooledBody
 from torc_framework.store.access.checks import check_own_name
 from torc_framework.store.database.base import NEW_WORKFLOW, Database

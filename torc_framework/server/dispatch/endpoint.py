@@ -12,7 +12,7 @@ from attrs import Factory, field, frozen
 
 from torc_framework.server.auth.permissions import Permission
 from torc_framework.server.http.endpoint_calls import MAX_LIMIT, EndpointCall, Parameter
-from torc_framework.server.http.responses import SlicedObject
+from torc_framework.server.http.endpoint_results import SlicedObject
 from torc_framework.store.database.base import Database
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.records.kind import PageRequest

@@ -21,8 +21,9 @@ from torc_framework.server.dispatch.large_bodies import LargeBodyPool
 from torc_framework.server.dispatch.parameters import parse_path, parse_query
 from torc_framework.server.http.access_log import add_log_fields
 from torc_framework.server.http.endpoint_calls import EndpointCall, caller_of
+from torc_framework.server.http.endpoint_results import SlicedObject
 from torc_framework.server.http.request_bodies import parse_body, parse_json
-from torc_framework.server.http.responses import SlicedObject, json_response, sliced_response
+from torc_framework.server.http.responses import json_response, sliced_response
 from torc_framework.server.settings import API_PREFIX
 from torc_framework.store.database.base import Database
 from torc_framework.store.database.sql import Tx
@@ -125,7 +126,7 @@ def _write(endpoint: Endpoint, database: Database, call: EndpointCall) -> Abstra
 def _parse_call(endpoint: Endpoint, request: Request, sent: bytes) -> tuple[EndpointCall, list[str]]:
     """Return the parsed request, and the names of unknown parameters and fields."""
     ids, words = parse_path(request.path_params)
-    query, ignored = parse_query(endpoint, request.query_params)
+    query, ignored = parse_query(endpoint, {name: request.query_params.getlist(name) for name in request.query_params})
     body = None
     if endpoint.body is not None:
         values = _with_owner_id(parse_json(sent), endpoint, ids)

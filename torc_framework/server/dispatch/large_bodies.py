@@ -26,7 +26,7 @@ from torc_framework.server.dispatch.large_body_messages import (
     too_costly_message,
 )
 from torc_framework.server.http.access_log import add_log_fields
-from torc_framework.server.http.responses import RequestError
+from torc_framework.server.http.endpoint_results import RequestError
 from torc_framework.server.http.spooled_bodies import SpooledBody
 from torc_framework.store.database.base import Database
 

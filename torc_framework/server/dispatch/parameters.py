@@ -1,13 +1,11 @@
 """The parameters in the path and the query of a request, read as an endpoint declares them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-from starlette.datastructures import QueryParams
 
 from torc_framework.server.dispatch.endpoint import Endpoint
 from torc_framework.server.http.endpoint_calls import is_integer_parameter, parse_integer
-from torc_framework.server.http.responses import RequestError
+from torc_framework.server.http.endpoint_results import RequestError
 
 
 def parse_path(parameters: Mapping[str, str]) -> tuple[dict[str, int], dict[str, str]]:
@@ -26,15 +24,19 @@ def parse_path(parameters: Mapping[str, str]) -> tuple[dict[str, int], dict[str,
     return ids, words
 
 
-def parse_query(endpoint: Endpoint, given: QueryParams) -> tuple[dict[str, Any], list[str]]:
+def parse_query(endpoint: Endpoint, given: Mapping[str, Sequence[str]]) -> tuple[dict[str, Any], list[str]]:
     """Return the values of all parameters of the query, and the names of unknown ones.
+
+    Args:
+        endpoint: Declares the parameters.
+        given: The texts of each parameter that the query has, in their order.
 
     Raises:
         RequestError: a parameter is missing, or its text is not a value of it.
     """
     query: dict[str, Any] = {}
     for name, parameter in endpoint.query.items():
-        texts = given.getlist(name)
+        texts = given.get(name)
         if texts:
             values = [parameter.parse(name, text) for text in texts]
             query[name] = values if parameter.repeated else values[-1]

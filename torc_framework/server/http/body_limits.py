@@ -6,20 +6,16 @@ memory, a thread or a transaction.
 
 import asyncio
 from collections.abc import MutableMapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from torc_framework.server.http.responses import RequestError, error_response
+from torc_framework.server.http.endpoint_results import RequestError
+from torc_framework.server.http.responses import error_response
 from torc_framework.server.settings import LimitSettings
-
-if TYPE_CHECKING:
-    pass
-
 
 MIN_BYTES_PER_S: Final = 1024
 """Average bytes per second at which a body must arrive, after an initial allowance of two times ``stall_secs``."""
-_NUL: Final = b"\\u0000"
 
 
 class BodyLimitMiddleware:
@@ -73,22 +69,6 @@ class BodyLimitMiddleware:
             await send(message)
 
         return receive_limited, send_closing
-
-
-def refuse_nul(body: bytes) -> None:
-    """Refuse a JSON document with the character NUL in a text: neither PostgreSQL nor a command line can hold it.
-
-    Raises:
-        RequestError: the document has one.
-    """
-    position = body.find(_NUL)
-    while position >= 0:
-        before = position
-        while body[before - 1 : before] == b"\\":
-            before -= 1
-        if (position - before) % 2 == 0:  # else the backslash itself is escaped
-            raise RequestError("body: a text cannot hold the character NUL (\\u0000)")
-        position = body.find(_NUL, position + 1)
 
 
 def _announced_size(scope: MutableMapping[str, Any]) -> int:

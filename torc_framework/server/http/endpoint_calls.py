@@ -1,14 +1,16 @@
 """The parsed request of an endpoint: `EndpointCall`, its query parameters, and the numbers in its path."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import Factory, frozen
-from starlette.requests import Request
 
 from torc_framework.models.statuses import JobStatus
-from torc_framework.server.http.responses import RequestError
+from torc_framework.server.http.endpoint_results import RequestError
 from torc_framework.store.access.callers import UNRESTRICTED_CALLER, Caller
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 MAX_LIMIT: Final = 10_000
 """Most items of one page; a larger ``limit`` has the same effect."""
@@ -88,13 +90,13 @@ class EndpointCall:
         return self.ids["id"]
 
 
-def caller_of(request: Request) -> Caller:
+def caller_of(request: "Request") -> Caller:
     """Return the user who sent a request."""
     caller: Caller = request.scope.get("torc.caller", UNRESTRICTED_CALLER)
     return caller
 
 
-def workflow_id_of(request: Request) -> int:
+def workflow_id_of(request: "Request") -> int:
     """Return the id in the path of a route without a declaration.
 
     Raises:

@@ -14,11 +14,27 @@ import msgspec
 from attrs import NOTHING, fields, has
 
 from torc_framework.models.records import FieldAccess, Record, describe_field
-from torc_framework.server.http.body_limits import refuse_nul
-from torc_framework.server.http.responses import RequestError
+from torc_framework.server.http.endpoint_results import RequestError
 
 MAX_FINDINGS: Final = 20
 """Most findings in an error message, and most names of unknown fields in a warning."""
+_NUL: Final = b"\\u0000"
+
+
+def refuse_nul(body: bytes) -> None:
+    """Refuse a JSON document with the character NUL in a text: neither PostgreSQL nor a command line can hold it.
+
+    Raises:
+        RequestError: the document has one.
+    """
+    position = body.find(_NUL)
+    while position >= 0:
+        before = position
+        while body[before - 1 : before] == b"\\":
+            before -= 1
+        if (position - before) % 2 == 0:  # else the backslash itself is escaped
+            raise RequestError("body: a text cannot hold the character NUL (\\u0000)")
+        position = body.find(_NUL, position + 1)
 
 
 def parse_json(body: bytes) -> Any:

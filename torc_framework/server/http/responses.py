@@ -6,34 +6,17 @@ from collections.abc import Generator, Iterator, Mapping
 from typing import IO, Any, Final
 
 import msgspec
-from attrs import frozen
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from torc_framework.models.responses import DATABASE_GONE
+from torc_framework.server.http.endpoint_results import STATUS_OF, RequestError, SlicedObject
 from torc_framework.store.database.disk_full import is_disk_full
-from torc_framework.store.errors import (
-    ConflictError,
-    DatabaseError,
-    DatabaseGoneError,
-    ForbiddenError,
-    NotFoundError,
-    RuleError,
-)
+from torc_framework.store.errors import DatabaseError, DatabaseGoneError, ForbiddenError
 
 _log = logging.getLogger("torc.server")
 _encode: Final = msgspec.json.Encoder(enc_hook=str).encode
-
-STATUS_OF: Final[dict[type[Exception], int]] = {
-    ForbiddenError: 403,
-    NotFoundError: 404,
-    ConflictError: 409,
-    RuleError: 422,
-    DatabaseError: 503,
-}
-"""HTTP status for each class of error that the store raises."""
-
 
 _ERROR_CODES: Final[dict[type[Exception], str]] = {ForbiddenError: "Forbidden", DatabaseGoneError: DATABASE_GONE}
 """Value of the field ``error.error`` for some errors, for programs to compare."""
@@ -48,35 +31,9 @@ _PIECE_BYTES: Final = 256 * 1024
 _ITEMS_AT_ONCE: Final = 64
 
 
-class RequestError(Exception):
-    """The server refuses a request before the store sees it: it is malformed, too large, or one too many.
-
-    Args:
-        message: The reason, for the client.
-        status: HTTP status.
-    """
-
-    def __init__(self, message: str, status: int = 400) -> None:
-        self.status = status
-        super().__init__(message)
-
-
 def json_response(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Return a JSON response."""
     return Response(_encode(content), status, headers, media_type="application/json")
-
-
-@frozen
-class SlicedObject:
-    """A JSON object whose lists may be long and are encoded slice by slice.
-
-    Attributes:
-        fields: Its fields; a list may be given as an iterator of its slices.
-        counts_header: Name of a response header for the lengths of its lists; None for no such header.
-    """
-
-    fields: Mapping[str, Any]
-    counts_header: str | None = None
 
 
 class _SpooledResponse(StreamingResponse):

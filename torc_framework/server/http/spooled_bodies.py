@@ -9,7 +9,8 @@ from attrs import frozen
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from torc_framework.server.http.responses import INSUFFICIENT_STORAGE, RequestError
+from torc_framework.server.http.endpoint_results import RequestError
+from torc_framework.server.http.responses import INSUFFICIENT_STORAGE
 
 _PIECE_BYTES: Final = 1024 * 1024
 """Bytes that are written to the file at once."""

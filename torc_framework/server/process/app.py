@@ -24,10 +24,9 @@ from torc_framework.server.dispatch.handlers import endpoint_routes
 from torc_framework.server.dispatch.large_bodies import LargeBodyPool
 from torc_framework.server.http.access_log import log_events
 from torc_framework.server.http.body_limits import BodyLimitMiddleware
+from torc_framework.server.http.endpoint_results import STATUS_OF, RequestError
 from torc_framework.server.http.request_metrics import RequestMetrics
 from torc_framework.server.http.responses import (
-    STATUS_OF,
-    RequestError,
     error_response,
     json_response,
     request_error_response,

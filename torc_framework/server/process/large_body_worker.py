@@ -33,13 +33,8 @@ from torc_framework.server.dispatch.large_body_messages import (
     too_costly_message,
 )
 from torc_framework.server.http.access_log import log_fields_of
-from torc_framework.server.http.responses import (
-    STATUS_OF,
-    RequestError,
-    error_response,
-    request_error_response,
-    store_error_response,
-)
+from torc_framework.server.http.endpoint_results import STATUS_OF, RequestError
+from torc_framework.server.http.responses import error_response, request_error_response, store_error_response
 from torc_framework.server.http.spooled_bodies import SpooledBody
 from torc_framework.server.logs import configure_logging
 from torc_framework.server.routes.table import all_endpoints

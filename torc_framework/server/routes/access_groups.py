@@ -16,7 +16,7 @@ from torc_framework.server.auth.permissions import (
 )
 from torc_framework.server.dispatch.endpoint import Endpoint, EndpointFunction, page_request
 from torc_framework.server.http.endpoint_calls import ID_PAGE_PARAMETERS, EndpointCall
-from torc_framework.server.http.responses import SlicedObject
+from torc_framework.server.http.endpoint_results import SlicedObject
 from torc_framework.store.access import groups
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.records.kind import PageRequest, Values

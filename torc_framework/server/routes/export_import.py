@@ -7,7 +7,7 @@ from torc_framework.models.responses import RECORD_COUNTS_HEADER, ImportedWorkfl
 from torc_framework.server.auth.permissions import IMPORTED_BY_CALLER, WORKFLOW_IN_PATH
 from torc_framework.server.dispatch.endpoint import Endpoint
 from torc_framework.server.http.endpoint_calls import EndpointCall, Parameter
-from torc_framework.server.http.responses import SlicedObject
+from torc_framework.server.http.endpoint_results import SlicedObject
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.workflows.export_document import export_workflow
 from torc_framework.store.workflows.import_document import import_workflow

@@ -13,7 +13,7 @@ from torc_framework.models.statuses import JobStatus
 from torc_framework.server.auth.permissions import WORKFLOW_IN_PATH, record_permission
 from torc_framework.server.dispatch.endpoint import Endpoint, EndpointFunction
 from torc_framework.server.http.endpoint_calls import EndpointCall, Parameter
-from torc_framework.server.http.responses import RequestError
+from torc_framework.server.http.endpoint_results import RequestError
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import RuleError
 from torc_framework.store.exchange import single_claims, single_steps

@@ -22,8 +22,8 @@ from torc_framework.server.auth.permissions import (
 )
 from torc_framework.server.dispatch.endpoint import Endpoint, EndpointFunction, page, page_request
 from torc_framework.server.http.endpoint_calls import FORCE, ID_PAGE_PARAMETERS, EndpointCall, Parameter
+from torc_framework.server.http.endpoint_results import RequestError
 from torc_framework.server.http.request_bodies import MAX_FINDINGS, CompositeBody, parse_body
-from torc_framework.server.http.responses import RequestError
 from torc_framework.store.access.checks import visibility_conditions
 from torc_framework.store.database.base import Database
 from torc_framework.store.database.sql import Tx
@@ -37,7 +37,6 @@ from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
 from torc_framework.store.records.kind import RecordKind, Values
 from torc_framework.store.workflows.deletion import begin_deletion, finish_deletions
-from torc_framework.store.workflows.plans import new_workflow
 
 _log = logging.getLogger("torc.server")
 _LIST_PARAMETERS: Final = {
@@ -178,9 +177,15 @@ def _list(resource: RecordKind) -> EndpointFunction:
     return list_records
 
 
+def _create_workflow(tx: Tx, call: EndpointCall) -> Values:
+    from torc_framework.store.workflows.plans import new_workflow  # reads in a command's process do without plans
+
+    return new_workflow(tx, call.body)
+
+
 def _create(resource: RecordKind) -> EndpointFunction:
     if resource is WORKFLOWS:
-        return lambda tx, call: new_workflow(tx, call.body)
+        return _create_workflow
     if resource is JOBS:
         return lambda tx, call: create_jobs(tx, [call.body])[0]
     if resource is USER_DATA:

@@ -10,7 +10,7 @@ from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRe
 from torc_framework.server.auth.permissions import WORKFLOW_IN_PATH
 from torc_framework.server.dispatch.endpoint import Endpoint, EndpointFunction, page
 from torc_framework.server.http.endpoint_calls import FORCE, MAX_LIMIT, PAGE_PARAMETERS, EndpointCall, Parameter
-from torc_framework.server.http.responses import RequestError
+from torc_framework.server.http.endpoint_results import RequestError
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.exchange import single_claims
 from torc_framework.store.job_state import changed_inputs, interruptions

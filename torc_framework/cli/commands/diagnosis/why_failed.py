@@ -35,7 +35,8 @@ def why_failed(
         torc why-failed 12 --job train_4
         torc why-failed --job 345 -f json
     """
-    from torc_framework.forensics import explain_job, explain_workflow
+    from torc_framework.forensics.job_report import explain_job
+    from torc_framework.forensics.workflow_report import explain_workflow
 
     if output_dir is not None and not output_dir.is_dir():
         raise UserError(f"output directory {output_dir} does not exist; leave out --output-dir, or name another")

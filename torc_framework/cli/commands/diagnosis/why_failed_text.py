@@ -17,7 +17,8 @@ from torc_framework.text.terminal import one_line
 from torc_framework.text.widths import shortened
 
 if TYPE_CHECKING:
-    from torc_framework.forensics import FailureGroup, JobReport, WorkflowReport
+    from torc_framework.forensics.job_report import JobReport
+    from torc_framework.forensics.workflow_report import FailureGroup, WorkflowReport
 
 MAX_GROUPS: Final = 20
 """Most groups of failures that the text shows; JSON has all."""

@@ -5,7 +5,7 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from attrs import asdict
@@ -19,6 +19,10 @@ from torc_framework.config.sections import RunSection
 from torc_framework.errors import ExecutorError, ExitStatus, LaunchError, UserError
 from torc_framework.text.quantities import count_text
 from torc_framework.text.terminal import print_line
+
+if TYPE_CHECKING:
+    from torc_framework.cli.commands.running.live_failures import LiveFailures
+    from torc_framework.cli.commands.running.progress_line import ProgressLine
 
 MaxParallelJobs = Annotated[int | None, option_of_setting(RunSection, "max_parallel_jobs")]
 NumCpus = Annotated[int | None, option_of_setting(RunSection, "num_cpus")]
@@ -190,6 +194,7 @@ def _create(session: Session, path: Path, settings: dict[str, Any], *, skip_chec
         refuse_missing_inputs(loaded, FilePlaces.of(session, settings["executor"]))
         _make_folder(settings["output_dir"])
         _require_access(session, settings)
+        _import_runner()
         created = session.client.create_from_plan(loaded.plan, initialize=True)
     finally:
         gc.enable()
@@ -199,6 +204,12 @@ def _create(session: Session, path: Path, settings: dict[str, Any], *, skip_chec
         jobs = count_text(loaded.head.job_count, "job")
         print_line(f"Created workflow {created.id} ({loaded.head.workflow.name}) with {jobs}")
     return created.id
+
+
+def _import_runner() -> None:
+    """Import what runs the jobs and reports on them, before the first request waits for the server's start."""
+    import torc_framework.cli.commands.running.run_report
+    import torc_framework.runner.assembly  # noqa: F401 - the names are not needed here
 
 
 def _require_access(session: Session, settings: dict[str, Any]) -> None:
@@ -222,7 +233,6 @@ def _make_folder(path: Path) -> None:
 
 def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, worker: bool, resumed: int = 0) -> None:
     """Run the ready jobs, print the report, and end with the exit code of the run."""
-    from torc_framework.cli.commands.running.live_failures import LiveFailures
     from torc_framework.cli.commands.running.progress_line import ProgressLine
     from torc_framework.cli.commands.running.run_report import exit_status, report, report_worker
     from torc_framework.runner import RunnerSettings
@@ -230,7 +240,7 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, wo
 
     put_torc_on_path()
     progress = ProgressLine(enabled=not session.wants_json and not worker)
-    live = LiveFailures(progress) if progress.is_terminal and progress.is_enabled else None
+    live = _live_failures(progress) if progress.is_terminal and progress.is_enabled else None
     runner = RunnerSettings(
         url=session.client.url,
         workflow_id=workflow_id,
@@ -257,6 +267,12 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, wo
     report(session, workflow_id, outcome, live.shown if live and sys.stdout.isatty() else ())
     if (status := exit_status(outcome)) is not ExitStatus.OK:
         raise typer.Exit(int(status))
+
+
+def _live_failures(progress: "ProgressLine") -> "LiveFailures":
+    from torc_framework.cli.commands.running.live_failures import LiveFailures
+
+    return LiveFailures(progress)
 
 
 def _allocation() -> tuple[str, str] | None:
