@@ -45,8 +45,9 @@ _ACCEPTS_CLEAN_EXITS: Final = "torc_accepts_clean_exits"
 def accepts_clean_exits(classifier: _Classifier) -> _Classifier:
     """Declare that a `torc_classify_exit` never gives another class than ``success`` to a clean exit.
 
-    That is exit code 0 of an attempt that declares no output files and was not stopped. If all classifiers declare it,
-    an executor may start the next job of a chain as soon as the job before it has exited so, before the runner knows.
+    That is exit code 0 of an attempt that declares no output files, was not stopped, and of which no scheduler reports
+    a state. If all classifiers declare it, none is asked about clean exits, and an executor may start the next job of a
+    chain as soon as the job before it has exited so, before the runner knows.
     Use it as a decorator above `hookimpl`.
     """
     setattr(classifier, _ACCEPTS_CLEAN_EXITS, True)
@@ -153,8 +154,9 @@ def torc_classify_exit(observation: ExitObservation) -> ExitVerdict | None:
     Answer from the observation alone: no I/O, no clock, no randomness. A stored observation can
     then be classified again with the same outcome.
 
-    A plugin that calls no clean exit a failure declares it with the decorator `accepts_clean_exits`. Otherwise each
-    job of a chain waits until the runner has classified the end of the job before it.
+    A plugin that calls no clean exit a failure declares it with the decorator `accepts_clean_exits`. If all do, none
+    is asked about clean exits. Otherwise each job of a chain waits until the runner has classified the end of the job
+    before it.
 
     Args:
         observation: What was observed, without inference. Times in seconds since the epoch, memory in bytes.

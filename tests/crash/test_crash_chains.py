@@ -1,4 +1,4 @@
-"""Chains of very short jobs, which the supervisor continues itself, with runners and supervisors that are killed."""
+"""Chains and sets of very short jobs, which the supervisor continues itself; runners and supervisors are killed."""
 
 import os
 import random
@@ -28,10 +28,13 @@ def kill_supervisor(bench: Bench) -> None:
                 os.kill(supervisor, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("chains", [1, 3])
+@pytest.mark.parametrize("chains", [1, 3, JOBS], ids=["chain", "chains", "set"])
 @pytest.mark.parametrize("seed", range(2 * ROUNDS))
-def test_killed_in_short_chains(bench: Bench, seed: int, chains: int) -> None:
-    """Each job runs once and ends once, whichever of the processes is killed, and whenever."""
+def test_killed_among_short_jobs(bench: Bench, seed: int, chains: int) -> None:
+    """Each job runs once and ends once, whichever of the processes is killed, and whenever.
+
+    With as many chains as jobs, no job waits for another.
+    """
     chance = random.Random(seed)
     codes = [chance.choice([0] * 30 + [3]) for _ in range(JOBS)]
     bench.create(codes, 0, chains=chains)

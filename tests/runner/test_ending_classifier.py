@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from torc_framework.builtin.exits import torc_classify_exit
 from torc_framework.executors import AttemptKey, RunnerContext
 from torc_framework.exits.failure_rules import rules_in_order
-from torc_framework.models.exchange import ClaimedJob
-from torc_framework.models.exits import ExitClass, ExitObservation, StopReason
+from torc_framework.models.exchange import ClaimedJob, OutputFile
+from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict, StopReason
+from torc_framework.models.failures import Failure, FailureRule, RuleAction
 from torc_framework.models.resources import Resources
 from torc_framework.plugins.manager import PluginManager
-from torc_framework.runner.attempts.ending_classifier import ClassifiedEnding, EndingClassifier, without_defaults
+from torc_framework.runner.attempts.ending_classifier import ClassifiedEnding, EndingClassifier
 from torc_framework.runner.attempts.held_jobs import AttemptFactory, HeldJob
+from torc_framework.runner.attempts.observation_values import without_defaults
 
 CONTEXT = RunnerContext(1, 1, "/tmp/none", "/tmp", "http://127.0.0.1:1/torc-service/v1")
 
@@ -225,10 +227,85 @@ def test_interruptions_run_again(rules: list[dict[str, Any]], limit: int, all_pl
 def test_limits_are_observed_where_asked_for(all_plugins: PluginManager) -> None:
     """Default requirements are no limits."""
     held = item()
-    assert classify_ending(held, seen(exit_code=0), all_plugins).observation.memory_limit_bytes is None
+    assert "memory_limit_bytes" not in (classify_ending(held, seen(exit_code=0), all_plugins).report.observation or {})
     held.job.resources = evolve(held.job.resources, memory_bytes=5, runtime_s=7.0)
-    observation = classify_ending(held, seen(exit_code=0), all_plugins).observation
-    assert (observation.memory_limit_bytes, observation.runtime_limit_s) == (5, 7.0)
+    observation = classify_ending(held, seen(exit_code=0), all_plugins).report.observation or {}
+    assert (observation["memory_limit_bytes"], observation["runtime_limit_s"]) == (5, 7.0)
+
+
+clean_exits = st.builds(
+    ExitObservation,
+    executor=st.just("local"),
+    exit_code=st.just(0),
+    started_at=st.none() | st.floats(0, 2e9),
+    ended_at=st.floats(1, 2e9),
+    duration_s=st.none() | st.floats(0, 1e6),
+    stop_reason=st.none() | st.sampled_from(StopReason),
+    missing_outputs=st.sampled_from([(), ("a",)]),
+    scheduler_state=st.none() | st.sampled_from(["COMPLETED", "OUT_OF_MEMORY", "x"]),
+    lost=st.booleans(),
+    peak_memory_bytes=st.none() | st.integers(0, 2**40),
+    cpu_time_s=st.none() | st.floats(0, 1e6),
+    oom_kills=st.none() | st.integers(0, 3),
+    raw=st.dictionaries(st.sampled_from(["peak_memory_below_bytes", "shared_oom_kills"]), st.integers(0, 9)),
+)
+
+
+jobs = st.builds(
+    ClaimedJob,
+    id=st.just(1),
+    name=st.just("a"),
+    command=st.just("true"),
+    attempt_id=st.just(1),
+    resources=st.builds(Resources, runtime_s=st.none() | st.floats(1, 1e6)),
+    failure_rules=st.just(json.dumps([ALL])),
+    clean_exit_after_stop=st.sampled_from(["auto", "completed", "interrupted"]),
+    stdio=st.none() | st.sampled_from(["separate", "combined", "none"]),
+    output_files=st.none() | st.just([OutputFile(1, "missing")]),
+)
+
+
+@given(clean_exits, jobs, st.none() | st.sampled_from(StopReason))
+def test_a_clean_exit_is_reported_the_same_without_classifiers(
+    all_plugins: PluginManager, observation: ExitObservation, job: ClaimedJob, reason: StopReason | None
+) -> None:
+    """The short way and the classifiers agree on every value of the report, and on their order."""
+    held = HeldJob(job, "local", AttemptKey(1, 1), stop_reason=reason)
+    reports = []
+    for accepts in (True, False):
+        classifier = EndingClassifier(
+            all_plugins, AttemptFactory(CONTEXT), 1, use_pending_failed=True, accepts_clean_exits=accepts
+        )
+        report = classifier.classify(held, observation).report
+        if report.retry is not None:
+            report.retry.delay_s = 0.0
+        reports.append((report, list(report.observation or {})))
+    assert reports[0] == reports[1]
+
+
+def test_classifiers_are_not_asked_about_clean_exits_that_they_accept() -> None:
+    """About all other endings they are."""
+
+    class Asked(Exception):  # noqa: N818 - no error, but the sign that it was asked
+        pass
+
+    class Classifiers:
+        def classify(self, observation: ExitObservation) -> ExitVerdict:
+            raise Asked
+
+        def match_failure(self, rule: FailureRule, failure: Failure) -> RuleAction | None:
+            raise Asked
+
+    def classifier(*, accepts: bool) -> EndingClassifier:
+        return EndingClassifier(
+            Classifiers(), AttemptFactory(CONTEXT), 1, use_pending_failed=False, accepts_clean_exits=accepts
+        )
+
+    report = classifier(accepts=True).classify(item(), seen(exit_code=0)).report
+    assert (report.status, report.return_code, report.exit_class) == ("completed", 0, "success")
+    for accepts, observation in ((False, seen(exit_code=0)), (True, seen(exit_code=1)), (True, seen(signal=9))):
+        with pytest.raises(Asked):
+            classifier(accepts=accepts).classify(item(), observation)
 
 
 @pytest.mark.parametrize(

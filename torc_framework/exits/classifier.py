@@ -261,9 +261,11 @@ def _exited(seen: ExitObservation) -> ExitVerdict | None:
         if clause is not None:
             return ExitVerdict(ExitClass.OUTPUT_MISSING, f"{reason}; {clause}", 1.0, ("missing_outputs", "oom_kills"))
         return ExitVerdict(ExitClass.OUTPUT_MISSING, reason, 1.0, ("missing_outputs",))
-    return ExitVerdict(ExitClass.SUCCESS, "exit code 0", 1.0, ("exit_code",))
+    return CLEAN_EXIT
 
 
+CLEAN_EXIT: Final = ExitVerdict(ExitClass.SUCCESS, "exit code 0", 1.0, ("exit_code",))
+"""The verdict on exit code 0 without other evidence."""
 _RULES: Final[tuple[Callable[[ExitObservation], ExitVerdict | None], ...]] = (
     _not_run,
     _canceled,

@@ -25,8 +25,9 @@ from torc_framework.models.failures import SEPARATE_BUDGET_CLASSES
 from torc_framework.models.pending_reason import PendingReason
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ScheduledComputeNodeRecord
 from torc_framework.models.statuses import LIVE, JobStatus
-from torc_framework.runner.attempts.ending_classifier import LOST_ATTEMPTS, without_defaults
+from torc_framework.runner.attempts.ending_classifier import LOST_ATTEMPTS
 from torc_framework.runner.attempts.launchers import Launchers
+from torc_framework.runner.attempts.observation_values import without_defaults
 from torc_framework.runner.connection.takeover import Takeover
 from torc_framework.runner.process.site_group import SiteGroup
 from torc_framework.system.process_identity import is_dead_runner

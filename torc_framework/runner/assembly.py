@@ -178,11 +178,13 @@ def _connect_parts(
     registration, launchers, log, walltime = made.registration, made.launchers, made.log, made.walltime
     context, workflow, wakeup = registration.context, registration.workflow, made.wakeup
     attempts = AttemptFactory(context, launchers.shell, stdio_of(workflow))
+    accepts_clean_exits = not plugins.judges_clean_exits()
     classifier = EndingClassifier(
         plugins,
         attempts,
         context.workflow_id,
         use_pending_failed=workflow.use_pending_failed,
+        accepts_clean_exits=accepts_clean_exits,
         checks_outputs=launchers.checks_outputs,
     )
     workload = Workload(made.pool, launchers, attempts)
@@ -207,9 +209,7 @@ def _connect_parts(
         pool=made.pool,
         workload=workload,
         chains=chains,
-        follow_orders=FollowOrders(
-            workload, launchers, attempts, chains.has_time, is_permitted=not plugins.judges_clean_exits()
-        ),
+        follow_orders=FollowOrders(workload, launchers, attempts, chains.has_time, is_permitted=accepts_clean_exits),
         end_rate=EndRate(walltime.began),
         stops=StopSchedule(workload.stop, settings.term_lead_s),
         scripts=RecoveryScripts(context.working_dir, attempts, log, wakeup.watch, wakeup.unwatch),

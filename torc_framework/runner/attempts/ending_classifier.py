@@ -4,10 +4,9 @@ import json
 import random
 import time
 from collections.abc import Callable
-from operator import attrgetter
 from typing import Any, Final, Protocol
 
-from attrs import evolve, fields, frozen
+from attrs import evolve, frozen
 
 from torc_framework.executors import AttemptKey
 from torc_framework.exits.classifier import exit_return_code, status_of
@@ -17,8 +16,10 @@ from torc_framework.models.exits import CleanExit, ExitClass, ExitObservation, E
 from torc_framework.models.failures import SEPARATE_BUDGET_CLASSES, Failure, FailureRule, RuleAction
 from torc_framework.models.statuses import JobStatus
 from torc_framework.models.stdio import SEPARATE
+from torc_framework.runner.attempts.clean_exits import clean_exit_report, is_clean_exit
 from torc_framework.runner.attempts.held_jobs import AttemptFactory, HeldJob, all_outputs_written
 from torc_framework.runner.attempts.log_space import LogSpace
+from torc_framework.runner.attempts.observation_values import without_defaults
 from torc_framework.runner.process.settings import FailureNotice
 
 LOST_ATTEMPTS: Final = 3
@@ -44,7 +45,6 @@ class ClassifiedEnding:
     """
 
     report: EndedReport
-    observation: ExitObservation
     script: str | None = None
 
 
@@ -56,6 +56,7 @@ class EndingClassifier:
         attempts: Knows the paths of the attempts' logs.
         workflow_id: The workflow.
         use_pending_failed: Failures that no rule covers wait for a verdict.
+        accepts_clean_exits: No classifier has to be asked about a clean exit.
         checks_outputs: Returns whether an executor looks for output files itself, by its name.
     """
 
@@ -66,10 +67,12 @@ class EndingClassifier:
         workflow_id: int,
         *,
         use_pending_failed: bool,
+        accepts_clean_exits: bool = False,
         checks_outputs: Callable[[str], bool] = lambda _executor: False,
     ) -> None:
         self._plugins, self._attempts, self._checks_outputs = plugins, attempts, checks_outputs
         self._workflow_id, self._use_pending_failed = workflow_id, use_pending_failed
+        self._accepts_clean_exits = accepts_clean_exits
         self._log_space = LogSpace(attempts.log_folder)
         self.cut_logs = 0
         """Attempts that ended while the file system of their logs was full."""
@@ -83,6 +86,8 @@ class EndingClassifier:
         modification times of those that it sees.
         """
         job = item.job
+        if self._accepts_clean_exits and is_clean_exit(item, seen) and not self._log_space.is_full():
+            return ClassifiedEnding(clean_exit_report(item, seen, self._attempts.stdio(job)))
         mtimes, missing = self._attempts.modification_times(job) if job.output_files and not seen.lost else ({}, [])
         are_written = all_outputs_written(job, mtimes, seen.started_at)
         if self._checks_outputs(item.executor):
@@ -126,7 +131,7 @@ class EndingClassifier:
             file_mtimes=dict(mtimes) or None,
             interrupted=status is JobStatus.TERMINATED and _is_interruption(verdict, item.stop_reason),
         )
-        return ClassifiedEnding(report, seen, self._decide(item, seen, verdict, report))
+        return ClassifiedEnding(report, self._decide(item, seen, verdict, report))
 
     def notice(self, item: HeldJob, report: EndedReport) -> FailureNotice:
         """Return the notice of a failed attempt."""
@@ -216,14 +221,3 @@ def _with_changes(seen: ExitObservation, **values: Any) -> ExitObservation:
     """Return an observation with these values; the same one, without the cost of a copy, if it has all of them."""
     changed = {name: value for name, value in values.items() if value != getattr(seen, name)}
     return evolve(seen, **changed) if changed else seen
-
-
-_FIELDS: Final = tuple(attribute.name for attribute in fields(ExitObservation))
-_values: Final = attrgetter(*_FIELDS)
-_DEFAULTS: Final = _values(ExitObservation(""))
-
-
-def without_defaults(observation: ExitObservation) -> dict[str, Any]:
-    """Return an observation as JSON values, without the fields at their default."""
-    values = zip(_FIELDS, _values(observation), _DEFAULTS, strict=True)
-    return {name: value for name, value, default in values if value is not default and value != default}

@@ -51,6 +51,8 @@ main(*sys.argv[2:])
 CONTROL_FD = 3
 JOURNAL_FD = 4
 CHUNK = 1 << 16
+CORE_FLAG = 0x80
+"""Bit of a wait status: the process wrote a core file."""
 
 
 class AttemptOrder(namedtuple("AttemptOrder", "job_id attempt_id lane arguments environment stdout stderr cgroup")):
@@ -134,3 +136,10 @@ def signal_group(leader: int, number: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def wait_status(seen: os.waitid_result) -> int:
+    """Return the result of `os.waitid` for an ended process as a wait status."""
+    if seen.si_code == os.CLD_EXITED:
+        return seen.si_status << 8
+    return seen.si_status | (CORE_FLAG if seen.si_code == os.CLD_DUMPED else 0)

@@ -123,7 +123,7 @@ def take_over(supervisor: Supervisor, killed: int, peak_kib: int, pending: Unrec
         if ended := supervisor.live.pop(pid, None):
             lines += supervisor.end(ended, status, (at, boottime), (0, 0.0))
     supervisor.write_journal(lines + "O\n")
-    supervisor.reap()
+    supervisor.write_journal(supervisor.reap())
     supervisor.run()
 
 

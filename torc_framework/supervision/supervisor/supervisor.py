@@ -25,6 +25,7 @@ from torc_framework.supervision.supervisor import (
     encode_message,
     send_signal,
     signal_group,
+    wait_status,
 )
 from torc_framework.supervision.supervisor.followers import Followers
 from torc_framework.supervision.supervisor.process_shortage import ProcessShortage
@@ -35,8 +36,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torc_framework.supervision.supervisor import CgroupPlan, Key
 
-CORE_FLAG = 0x80
-"""Bit of a wait status: the process wrote a core file."""
 MESSAGE_DELAY_S = 0.025
 """How long messages are collected while attempts are queued; without queued attempts an end is sent at once."""
 CHAIN_DELAY_S = 0.01
@@ -56,13 +55,6 @@ def own_peak_kib() -> int:
             return int(next(line for line in file if line.startswith(b"VmHWM:")).split()[1])
     except (OSError, StopIteration):
         return 0
-
-
-def wait_status(seen: os.waitid_result) -> int:
-    """Return the result of `os.waitid` for an ended process as a wait status."""
-    if seen.si_code == os.CLD_EXITED:
-        return seen.si_status << 8
-    return seen.si_status | (CORE_FLAG if seen.si_code == os.CLD_DUMPED else 0)
 
 
 class RunningAttempt:
@@ -145,8 +137,7 @@ class Supervisor:
                     self.receive()
                 else:
                     os.read(self.wakeup, CHUNK)
-            self.reap()
-            self.begin_due()
+            self.begin_due(self.reap())
             if self.lingering:
                 self.check_lingering()
             if self.cgroups_to_remove:
@@ -263,9 +254,12 @@ class Supervisor:
 
     # --- starts and ends -------------------------------------------------------------------------
 
-    def begin_due(self) -> None:
-        """Start the attempts that are due; the intent of each is in the journal before its process exists."""
-        lines = ""
+    def begin_due(self, lines: str) -> None:
+        """Start the attempts that are due; the intent of each is in the journal before its process exists.
+
+        Args:
+            lines: Lines of the journal about ends. One write stores them with the intent of the attempt that is first.
+        """
         if self.due:
             self.kill_counts = self.shared_cgroup.counts()
         while self.due and not self.shortage.is_full(len(self.live)):
@@ -351,8 +345,11 @@ class Supervisor:
             del self.waiting[order.key]
             self.due.append(order)
 
-    def reap(self) -> None:
-        """Reap all children that have ended."""
+    def reap(self) -> str:
+        """Reap all children that have ended; return the journal's lines about them.
+
+        Until the lines are written, `pending` holds the ends.
+        """
         lines = ""
         while self.live:
             try:
@@ -368,10 +365,7 @@ class Supervisor:
             if job is not None:  # None: an orphan of an attempt, reparented to this process
                 used = self.peak_kib(usage.ru_maxrss), usage.ru_utime + usage.ru_stime
                 lines += self.end(job, status, (at, boottime), used)
-        if lines:
-            self.write_journal(lines)
-        if not self.unwritten:
-            self.pending.clear()
+        return lines
 
     def end(self, job: RunningAttempt, status: int, when: tuple[float, float], used: tuple[int, float]) -> str:
         """Take note of the end of an attempt; return the journal's line about it.
@@ -444,7 +438,10 @@ class Supervisor:
     # --- journal and messages --------------------------------------------------------------------
 
     def write_journal(self, lines: str) -> None:
-        """Append lines to the journal; on a full disk the rest is kept and written with the next lines."""
+        """Append lines to the journal; on a full disk the rest is kept and written with the next lines.
+
+        No end may be left out: once all is written, `pending` is cleared.
+        """
         if self.unwritten or lines:
             self.unwritten += lines.encode()
             try:
@@ -452,6 +449,8 @@ class Supervisor:
                     self.unwritten = self.unwritten[os.write(JOURNAL_FD, self.unwritten) :]
             except OSError as error:
                 self.write_error = error.strerror
+        if not self.unwritten:
+            self.pending.clear()
 
     def add_message(self, message: tuple) -> None:  # type: ignore[type-arg] # `typing` is not loaded here
         """Keep a message for the runner."""

@@ -25,8 +25,9 @@ class UnrecordedExits:
 
     def clear(self) -> None:
         """Remove all ends: they are in the journal."""
-        self._memory[: self._count * _ENTRY.size] = bytes(self._count * _ENTRY.size)
-        self._count = 0
+        if self._count:
+            self._memory[: self._count * _ENTRY.size] = bytes(self._count * _ENTRY.size)
+            self._count = 0
 
     def read(self) -> dict[int, tuple[int, float, float]]:
         """Return status, time and seconds since boot of each end, by pid."""
