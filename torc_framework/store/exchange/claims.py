@@ -287,6 +287,7 @@ def describe_jobs(tx: Tx, job_ids: Sequence[int]) -> list[ClaimedJob]:
         return []
     details = {row.id: row for row in map(_JobDetails._make, tx.rows_for(_DETAILS, job_ids))}
     requirements = requirements_by_id(tx, sorted({row.requirements_id for row in details.values()}))
+    enforced = {found.id: found.enforced for found in requirements.values()}
     handlers = sorted({row.handler_id for row in details.values() if row.handler_id is not None})
     rules: dict[int | None, str] = dict(tx.rows_for(_RULES, handlers))
     outputs: dict[int, list[OutputFile]] = {}
@@ -298,7 +299,7 @@ def describe_jobs(tx: Tx, job_ids: Sequence[int]) -> list[ClaimedJob]:
             name=row.name,
             command=row.command,
             attempt_id=row.attempt_id,
-            resources=requirements[row.requirements_id].enforced,
+            resources=enforced[row.requirements_id],
             invocation_script=row.invocation_script,
             executor=row.executor,
             shell=row.shell,

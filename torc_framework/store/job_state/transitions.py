@@ -5,7 +5,7 @@ its row; jobs in other statuses stay as they are. `propagation` does what follow
 triggers, events), in the same transaction.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -58,13 +58,9 @@ _ALL_FOUND_BLOCKED = Statement(
 )
 _UNBLOCKED = Statement(_change("unblocked", _THESE))
 _BLOCKER_FAILED = Statement(_change("blocker_failed", _THESE, ended_badly=number(1)))
-_CLAIMED = Statement(
-    _change("claimed", _THIS, active_compute_node_id=param("node"), not_before=sa.null()), "node", "job"
-)
-_RELEASED = Statement(_change("released", _THIS, **NO_NODE), "job")
-_STARTED = Statement(
-    _change("attempt_started", _THIS, active_compute_node_id=param("node"), **_NOT_WAITING), "node", "job"
-)
+_CLAIMED = Statement(_change("claimed", _THESE, active_compute_node_id=param("node"), not_before=sa.null()), "node")
+_RELEASED = Statement(_change("released", _THESE, **NO_NODE))
+_STARTED = Statement(_change("attempt_started", _THESE, active_compute_node_id=param("node"), **_NOT_WAITING), "node")
 _ENDED = Statement(
     _change(
         "attempt_ended",
@@ -101,8 +97,8 @@ _INTERRUPTED = Statement(
     "job",
 )
 _RESUMED = Statement(_change("resumed", _THESE, JOB.c.is_interrupted != number(0), **NO_NODE, **_NEXT_ATTEMPT))
-_RETRIED = Statement(_change("attempt_retried", _THIS, **NO_NODE, **_NEXT_ATTEMPT), "job")
-_LOST = Statement(_change("attempt_lost", _THIS, **NO_NODE, **_NEXT_ATTEMPT), "job")
+_RETRIED = Statement(_change("attempt_retried", _THESE, **NO_NODE, **_NEXT_ATTEMPT))
+_LOST = Statement(_change("attempt_lost", _THESE, **NO_NODE, **_NEXT_ATTEMPT))
 _CANCELED = Statement(_change("canceled", _ALL, **NO_NODE, ended_badly=number(1)), "workflow")
 _ALL_RESET = Statement(_change("reset", _ALL, **_FIRST_ATTEMPT), "workflow")
 _RESET = Statement(_change("reset", _THESE, **_FIRST_ATTEMPT))
@@ -166,19 +162,19 @@ def blocker_failed(tx: Tx, job_ids: Sequence[int]) -> int:
     return _count(tx, "blocker_failed", tx.run_for(_BLOCKER_FAILED, job_ids))
 
 
-def claimed(tx: Tx, node_id: int | None, job_ids: Iterable[int]) -> int:
+def claimed(tx: Tx, node_id: int | None, job_ids: Sequence[int]) -> int:
     """A runner claimed these jobs."""
-    return _count(tx, "claimed", tx.run_each(_CLAIMED, [(node_id, job_id) for job_id in job_ids]))
+    return _count(tx, "claimed", tx.run_for(_CLAIMED, job_ids, node_id))
 
 
-def released(tx: Tx, job_ids: Iterable[int]) -> int:
+def released(tx: Tx, job_ids: Sequence[int]) -> int:
     """A runner released these jobs without starting them."""
-    return _count(tx, "released", tx.run_each(_RELEASED, [(job_id,) for job_id in job_ids]))
+    return _count(tx, "released", tx.run_for(_RELEASED, job_ids))
 
 
-def attempt_started(tx: Tx, node_id: int | None, job_ids: Iterable[int]) -> int:
+def attempt_started(tx: Tx, node_id: int | None, job_ids: Sequence[int]) -> int:
     """Attempts of these jobs began on a runner."""
-    return _count(tx, "attempt_started", tx.run_each(_STARTED, [(node_id, job_id) for job_id in job_ids]))
+    return _count(tx, "attempt_started", tx.run_for(_STARTED, job_ids, node_id))
 
 
 def attempt_ended(tx: Tx, endings: Sequence[tuple[int, int, int | None, int]]) -> int:
@@ -201,14 +197,14 @@ def recorded(tx: Tx, job_id: int, target: JobStatus, *, badly: bool, result_id: 
     return _count(tx, "recorded", tx.run(_RECORDED, int(target), int(badly), result_id, job_id))
 
 
-def attempt_retried(tx: Tx, job_ids: Iterable[int]) -> int:
+def attempt_retried(tx: Tx, job_ids: Sequence[int]) -> int:
     """These jobs become ready for another attempt after a failed one."""
-    return _count(tx, "attempt_retried", tx.run_each(_RETRIED, [(job_id,) for job_id in job_ids]))
+    return _count(tx, "attempt_retried", tx.run_for(_RETRIED, job_ids))
 
 
-def attempt_lost(tx: Tx, job_ids: Iterable[int]) -> int:
+def attempt_lost(tx: Tx, job_ids: Sequence[int]) -> int:
     """The ends of these jobs' attempts were not observed; the jobs become ready for another."""
-    return _count(tx, "attempt_lost", tx.run_each(_LOST, [(job_id,) for job_id in job_ids]))
+    return _count(tx, "attempt_lost", tx.run_for(_LOST, job_ids))
 
 
 def canceled(tx: Tx, workflow_id: int) -> int:

@@ -42,7 +42,7 @@ def utc_text(seconds: float | None = None) -> str:
         moment = datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OSError) as error:
         raise OverflowError(f"{seconds} seconds since the epoch is no time: {error}") from error
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 class TransactionEvents:
