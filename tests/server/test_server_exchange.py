@@ -68,6 +68,63 @@ def test_a_waiting_runner_hears_of_jobs_made_ready_by_others(api: Any, waiting: 
     assert [job["id"] for job in idle.result()["jobs"]] == [first]
 
 
+def test_who_holds_unstarted_jobs_hears_of_those_who_wait(api: Any, waiting: Any) -> None:
+    """A wait is named once, and not to a runner that has nothing to give."""
+    workflow_id, node, first = chain(api)
+    free = {"num_cpus": 3, "memory_bytes": 5, "num_gpus": 0, "num_nodes": 1}
+    idle = waiting(workflow_id, api.node(workflow_id), free=free)
+    (vacancy,) = eventually(lambda: api.exchange(workflow_id, node, unstarted=1)["vacancies"])
+    assert (vacancy["slots"], vacancy["free"]["num_cpus"]) == (1, 3)
+    assert api.exchange(workflow_id, node, unstarted=1)["vacancies"] == []
+    other = waiting(workflow_id, api.node(workflow_id))
+    api.ok("GET", "/ping")
+    assert api.exchange(workflow_id, node, unstarted=0)["vacancies"] == []
+    (vacancy,) = eventually(lambda: api.exchange(workflow_id, node, unstarted=1)["vacancies"])
+    assert vacancy["slots"] == 1
+    api.exchange(workflow_id, node, released=[first])
+    assert [each["id"] for each in other.result()["jobs"]] == [first]
+    assert not idle.is_over, "it has too little memory"
+
+
+def test_a_wait_ends_that_of_a_runner_with_unstarted_jobs(api: Any, waiting: Any) -> None:
+    """It learns at once who waits."""
+    workflow_id, node, _ = chain(api)
+    holder = waiting(workflow_id, node, unstarted=2)
+    idle = waiting(workflow_id, api.node(workflow_id))
+    assert holder.result()["vacancies"] == [{"slots": 1, "free": None}]
+    assert not idle.is_over
+
+
+def test_a_runner_with_unstarted_jobs_does_not_wait_while_others_do(api: Any, waiting: Any) -> None:
+    """It learns of a wait that began before its own."""
+    workflow_id, node, _ = chain(api)
+    idle = waiting(workflow_id, api.node(workflow_id))
+    eventually(lambda: api.exchange(workflow_id, node, unstarted=2, wait_s=LONG_S)["vacancies"])
+    assert not idle.is_over
+
+
+def test_nothing_is_claimed_ahead_while_others_wait(api: Any, waiting: Any, report_end: Any) -> None:
+    """What becomes ready then goes to the runner that waits."""
+    workflow_id = api.planned(3, [[1, 0], [2, 0]])
+    node = api.node(workflow_id)
+    (job,) = api.exchange(workflow_id, node, slots=1)["jobs"]
+    idle = waiting(workflow_id, api.node(workflow_id))
+    eventually(lambda: api.exchange(workflow_id, node, unstarted=1)["vacancies"])
+    mine = api.exchange(workflow_id, node, ended=[report_end(job["id"])], slots=1, ahead=5)["jobs"]
+    assert [len(mine), len(idle.result()["jobs"])] == [1, 1]
+
+
+def test_a_runner_that_fits_no_ready_job_does_not_wait_for_others(api: Any, waiting: Any) -> None:
+    """It does not count as one that waits."""
+    workflow_id = api.planned(3)
+    node = api.node(workflow_id)
+    none = {"num_cpus": 0, "memory_bytes": 0, "num_gpus": 0, "num_nodes": 1}
+    idle = waiting(workflow_id, api.node(workflow_id), free=none, total=none)
+    assert api.exchange(workflow_id, node, unstarted=1)["vacancies"] == []
+    assert len(api.exchange(workflow_id, node, slots=1, ahead=2)["jobs"]) == 3
+    assert not idle.is_over
+
+
 def test_a_runner_whose_run_is_over_is_refused(api: Any, background: Any) -> None:
     """A new run wakes the runners of the last one."""
     workflow_id, node, _ = chain(api)

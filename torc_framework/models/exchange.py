@@ -131,6 +131,7 @@ class ExchangeRequest(Offer):
             for this runner and that are not listed are in the reply again.
         wait_s: Longest time that the server may wait for a job to claim, seconds.
         want_counts: Include the numbers of jobs by status in the reply.
+        unstarted: Number of jobs that the runner holds and has not started.
     """
 
     compute_node_id: int
@@ -143,6 +144,7 @@ class ExchangeRequest(Offer):
     holding: list[int] | None = None
     wait_s: float = 0.0
     want_counts: bool = False
+    unstarted: int = 0
 
 
 @define
@@ -188,6 +190,19 @@ class ClaimedJob:
 
 
 @define
+class Vacancy:
+    """Free places of a runner that waits for jobs.
+
+    Attributes:
+        slots: Number of jobs that it could start now.
+        free: Its free resources; None ignores resources.
+    """
+
+    slots: int
+    free: Resources | None = None
+
+
+@define
 class ExchangeReply:
     """The server's reply to an exchange.
 
@@ -207,6 +222,8 @@ class ExchangeReply:
         counts: Jobs by status label, if requested.
         due_in_s: Seconds until the first delayed attempt may begin; None if no attempt is delayed.
         resumed: Number of interrupted jobs that this call made ready.
+        vacancies: Other runners of the workflow that wait for jobs while this one holds some that it has not started:
+            it releases a share of those. Each wait of a runner is named once.
     """
 
     jobs: list[ClaimedJob] = Factory(list)
@@ -220,3 +237,4 @@ class ExchangeReply:
     counts: dict[str, int] | None = None
     due_in_s: float | None = None
     resumed: int = 0
+    vacancies: list[Vacancy] = Factory(list)

@@ -382,6 +382,7 @@ class Runner(RunnerParts):
         self._drop_refused(reply.refused)
         self._outcome.resumed_jobs += reply.resumed
         self._scripts.cancel({report.job_id for report in answer.request.ended})  # no retry was granted
+        self._release(self._workload.give_share(reply.vacancies), now)
         self._actions.note_due(reply.actions_due)
         has_reports = bool(answer.request.started or answer.request.ended)
         self._progress.set_counts(reply.counts, now, has_reports=has_reports)
@@ -480,6 +481,7 @@ class Runner(RunnerParts):
             flush=self._asks_again,
             counts=wants_counts,
             recount=wants_recount,
+            unstarted=at_hand,
         )
 
     def _release_surplus(self, now: float) -> None:
@@ -489,8 +491,7 @@ class Runner(RunnerParts):
         if surplus > 0 and self._end_rate.is_slow(now):
             waiting = self._workload.at(JobStage.WAITING)[-surplus:]
             self._release(waiting, now)
-            queued = self._workload.at(JobStage.QUEUED)[-surplus:]
-            self._workload.withdraw(queued[len(waiting) :])
+            self._workload.withdraw(self._workload.at(JobStage.QUEUED)[-surplus:][len(waiting) :])
 
     def _release(self, items: list[HeldJob], now: float) -> None:
         """Return jobs to the server that have not begun."""

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from math import ceil
 from typing import Final
 
 from torc_framework.executors import Attempt, AttemptKey, Launcher
-from torc_framework.models.exchange import ClaimedJob
+from torc_framework.models.exchange import ClaimedJob, Vacancy
 from torc_framework.runner.attempts.held_jobs import AttemptFactory, HeldJob, JobStage
 from torc_framework.runner.attempts.launchers import Launchers
 from torc_framework.runner.attempts.resource_pool import ResourcePool
@@ -170,6 +171,26 @@ class Workload:
 
     def _launcher(self, item: HeldJob) -> Launcher:
         return self._launchers.get(item.executor)
+
+    def give_share(self, vacancies: Iterable[Vacancy]) -> list[HeldJob]:
+        """Give up a share of the items that have not begun, for runners that wait; the newest, that fit there.
+
+        Queued items are withdrawn from their launchers, which report those that have not begun meanwhile.
+
+        Returns:
+            Those that no launcher has: they can be released at once.
+        """
+        waiting, queued = self.at(JobStage.WAITING), self.at(JobStage.QUEUED)
+        places = self._pool.room() + self.count(JobStage.RUNNING)
+        left = [*queued, *waiting]
+        given: set[AttemptKey] = set()
+        for vacancy in vacancies:
+            number = ceil(len(left) * vacancy.slots / max(1, vacancy.slots + places))
+            fitting = [item for item in left if vacancy.free is None or item.job.resources.fits(vacancy.free)]
+            given.update(item.key for item in fitting[-number:] if number)
+            left = [item for item in left if item.key not in given]
+        self.withdraw([item for item in queued if item.key in given])
+        return [item for item in waiting if item.key in given]
 
     # --- stopping --------------------------------------------------------------------------------
 

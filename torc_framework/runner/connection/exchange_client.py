@@ -76,6 +76,7 @@ class RunnerDemand(Offer):
         flush: Send all reports now, and end the waiting call.
         counts: Ask for counts.
         recount: A call is made without any report, for counts.
+        unstarted: Number of jobs that are held and not started.
     """
 
     starving: bool = False
@@ -85,6 +86,7 @@ class RunnerDemand(Offer):
     flush: bool = False
     counts: bool = False
     recount: bool = False
+    unstarted: int = 0
 
 
 @define
@@ -286,8 +288,8 @@ class ExchangeClient:
                 or (demand.flush and waiting is not None and waiting.seq == self._seq)
             )
         has_room = demand.starving and bool(self.outbox.ended or self.outbox.released)
-        is_urgent = has_room or demand.flush or len(self.outbox) >= BATCH
-        return is_urgent or now - self.outbox.since >= LINGER_S
+        is_urgent = has_room or demand.flush or self.outbox.released or len(self.outbox) >= BATCH
+        return bool(is_urgent) or now - self.outbox.since >= LINGER_S
 
     def _may_wait(self, now: float, demand: RunnerDemand) -> bool:
         quiet = not self.outbox and now - self._last_answer_at >= QUIET_S
@@ -304,7 +306,7 @@ class ExchangeClient:
         self.outbox = Outbox(ended=rest, since=box.since)
         request.holding = holding
         request.slots, request.free, request.total = demand.slots, demand.free, demand.total
-        request.ahead, request.want_counts = demand.ahead, demand.counts
+        request.ahead, request.want_counts, request.unstarted = demand.ahead, demand.counts, demand.unstarted
         return request
 
     def answers(self, now: float) -> list[ExchangeAnswer]:

@@ -16,14 +16,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
+from torc_framework.models.exchange import ExchangeReply, ExchangeRequest, Vacancy
 from torc_framework.server.async_routes.plan_bodies import (
     create_from_document,
     create_from_lines,
     decode_body,
     holds_plan_lines,
 )
-from torc_framework.server.async_routes.waiting_calls import WaitingCall, WaitingCalls
+from torc_framework.server.async_routes.waiting_calls import WaitingCall, WaitingCalls, WaitingExchange
 from torc_framework.server.dispatch.change_queue import ChangeQueue
 from torc_framework.server.dispatch.large_bodies import LargeBodyPool
 from torc_framework.server.http.access_log import add_log_fields
@@ -84,18 +84,50 @@ class RunnerApi:
         if exchange_request.wait_s <= 0:
             self._waiting_calls.end_older_exchanges(workflow_id, exchange_request.compute_node_id, exchange_request.seq)
             reply = await self._exchange(caller, workflow_id, exchange_request)
+            self._add_vacancies(workflow_id, exchange_request, reply)
             _log_exchange(request, exchange_request, reply)
             return json_response(reply)
+        reply = await self._waited_exchange(request, caller, workflow_id, exchange_request)
+        self._add_vacancies(workflow_id, exchange_request, reply)
+        _log_exchange(request, exchange_request, reply)
+        return json_response(reply)
+
+    async def _waited_exchange(
+        self, request: Request, caller: Caller, workflow_id: int, exchange_request: ExchangeRequest
+    ) -> ExchangeReply:
+        """Carry out an exchange that waits while there is nothing to answer."""
+        node_id = exchange_request.compute_node_id
         deadline = asyncio.get_running_loop().time() + min(exchange_request.wait_s, MAX_WAIT_S)
-        with self._waiting_calls.exchange(workflow_id, exchange_request.compute_node_id, exchange_request.seq) as call:
+        with self._waiting_calls.exchange(
+            workflow_id, node_id, exchange_request.seq, exchange_request.unstarted
+        ) as call:
             reply = await self._exchange(caller, workflow_id, exchange_request)
+            self._add_vacancies(workflow_id, exchange_request, reply)
+            if not _has_content(reply) and await self._note_vacancy(call, workflow_id, exchange_request):
+                self._waiting_calls.end_exchanges_with_unstarted_jobs(workflow_id, node_id)
             while not _has_content(reply) and await self._wait(call, deadline, reply.due_in_s):
                 if await request.is_disconnected():
                     break  # the runner would not receive the jobs
-                if await self._may_have_reply(workflow_id, exchange_request):
+                if not await self._note_vacancy(call, workflow_id, exchange_request):
                     reply = await self._exchange(caller, workflow_id, _without_reports(exchange_request))
-        _log_exchange(request, exchange_request, reply)
-        return json_response(reply)
+        return reply
+
+    async def _note_vacancy(self, call: WaitingExchange, workflow_id: int, exchange_request: ExchangeRequest) -> bool:
+        """Note what a call waits for; return whether the database has nothing for its runner.
+
+        If it has something, the runner waits for nothing that others hold: it gets that, or cannot start it.
+        """
+        call.vacancy = None
+        if await self._may_have_reply(workflow_id, exchange_request):
+            return False
+        if exchange_request.slots > 0:
+            call.vacancy = Vacancy(exchange_request.slots, exchange_request.free)
+        return True
+
+    def _add_vacancies(self, workflow_id: int, exchange_request: ExchangeRequest, reply: ExchangeReply) -> None:
+        """Tell a runner that holds unstarted jobs which others wait for jobs."""
+        if exchange_request.unstarted:
+            reply.vacancies += self._waiting_calls.take_vacancies(workflow_id, exchange_request.compute_node_id)
 
     async def _wait(self, call: WaitingCall, deadline: float, due_in_s: float | None) -> bool:
         """Wait; return whether the database may hold a new answer: the call was woken, or a delayed job is due."""
@@ -118,7 +150,13 @@ class RunnerApi:
             return has_something_for_runner(tx, workflow_id, exchange_request.compute_node_id, exchange_request.run_id)
 
     async def _exchange(self, caller: Caller, workflow_id: int, exchange_request: ExchangeRequest) -> ExchangeReply:
-        change = partial(_permitted_exchange, caller=caller, workflow_id=workflow_id, exchange_request=exchange_request)
+        change = partial(
+            _permitted_exchange,
+            caller=caller,
+            workflow_id=workflow_id,
+            exchange_request=exchange_request,
+            do_others_wait=self._waiting_calls.have_others_vacancies(workflow_id, exchange_request.compute_node_id),
+        )
         return cast("ExchangeReply", await self._changes.carry_out(change, workflow_id, is_short=True))
 
     async def from_plan(self, request: Request) -> Response:
@@ -157,10 +195,12 @@ def _exchange_under_lock(
         return _permitted_exchange(tx, caller, workflow_id, exchange_request)
 
 
-def _permitted_exchange(tx: Tx, caller: Caller, workflow_id: int, exchange_request: ExchangeRequest) -> ExchangeReply:
+def _permitted_exchange(
+    tx: Tx, caller: Caller, workflow_id: int, exchange_request: ExchangeRequest, *, do_others_wait: bool = False
+) -> ExchangeReply:
     if caller.is_restricted:
         check_workflow(tx, caller, workflow_id)
-    return exchange(tx, workflow_id, exchange_request)
+    return exchange(tx, workflow_id, exchange_request, do_others_wait=do_others_wait)
 
 
 def _log_exchange(request: Request, exchange_request: ExchangeRequest, reply: ExchangeReply) -> None:
@@ -183,4 +223,4 @@ def _without_reports(exchange_request: ExchangeRequest) -> ExchangeRequest:
 
 def _has_content(reply: ExchangeReply) -> bool:
     """Return whether a reply holds anything that the runner must know now."""
-    return bool(reply.jobs or reply.refused) or reply.is_complete or reply.is_canceled
+    return bool(reply.jobs or reply.refused or reply.vacancies) or reply.is_complete or reply.is_canceled

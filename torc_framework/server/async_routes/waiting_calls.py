@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 from attrs import Factory, define
 
+from torc_framework.models.exchange import Vacancy
 from torc_framework.store.database.base import Database
 
 OTHER_COMMITS_INTERVAL_S: Final = 0.5
@@ -44,10 +45,21 @@ _CallsByWorkflow = Mapping[int, Set[WaitingCall]]
 
 @define(eq=False)
 class WaitingExchange(WaitingCall):
-    """A runner's exchange that waits for jobs."""
+    """A runner's exchange that waits for jobs.
+
+    Attributes:
+        node_id: The runner.
+        seq: Number of its call.
+        unstarted: Number of jobs that it holds and has not started.
+        vacancy: What it waits for; None if it cannot start jobs, or none of the ready ones.
+        is_vacancy_told: Another runner has been told of the vacancy.
+    """
 
     node_id: int = 0
     seq: int = 0
+    unstarted: int = 0
+    vacancy: Vacancy | None = None
+    is_vacancy_told: bool = False
 
 
 class WaitingCalls:
@@ -75,9 +87,9 @@ class WaitingCalls:
         return sum(map(len, self._streams.values()))
 
     @contextmanager
-    def exchange(self, workflow_id: int, node_id: int, seq: int) -> Iterator[WaitingCall]:
+    def exchange(self, workflow_id: int, node_id: int, seq: int, unstarted: int) -> Iterator[WaitingExchange]:
         """Register a runner's exchange while the block runs; end an older exchange of the same runner."""
-        exchange = WaitingExchange(node_id=node_id, seq=seq)
+        exchange = WaitingExchange(node_id=node_id, seq=seq, unstarted=unstarted)
         for other in self._exchanges.get(workflow_id, ()):
             if other.node_id == node_id:
                 (other if other.seq <= seq else exchange).end()
@@ -116,6 +128,28 @@ class WaitingCalls:
         for exchange in self._exchanges.get(workflow_id, ()):
             if exchange.node_id == node_id and exchange.seq <= seq:
                 exchange.end()
+
+    def have_others_vacancies(self, workflow_id: int, node_id: int) -> bool:
+        """Return whether runners of the workflow other than this one wait for jobs."""
+        return any(
+            other.vacancy is not None and other.node_id != node_id for other in self._exchanges.get(workflow_id, ())
+        )
+
+    def take_vacancies(self, workflow_id: int, node_id: int) -> list[Vacancy]:
+        """Return what runners other than this one wait for, of each wait once; not of those that are being woken."""
+        found = []
+        for other in self._exchanges.get(workflow_id, ()):
+            is_new = other.vacancy is not None and not other.is_vacancy_told and not other.wake.is_set()
+            if is_new and other.vacancy is not None and other.node_id != node_id:
+                other.is_vacancy_told = True
+                found.append(other.vacancy)
+        return found
+
+    def end_exchanges_with_unstarted_jobs(self, workflow_id: int, node_id: int) -> None:
+        """End the waiting exchanges of other runners that hold jobs which they have not started: they release some."""
+        for other in self._exchanges.get(workflow_id, ()):
+            if other.node_id != node_id and other.unstarted:
+                other.end()
 
     def wake_exchanges(self, workflow_ids: set[int]) -> None:
         """Wake the exchanges of these workflows; may be called in any thread."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 import sqlalchemy as sa
+from attrs import evolve
 
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.statuses import LIVE, JobStatus
@@ -81,8 +82,14 @@ _READY = Statement(
 )
 
 
-def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest) -> ExchangeReply:
+def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest, *, do_others_wait: bool = False) -> ExchangeReply:
     """Store a runner's reports and claim jobs for it.
+
+    Args:
+        tx: The transaction.
+        workflow_id: The workflow.
+        request: The reports and the offer.
+        do_others_wait: Other runners wait for jobs, so that none is claimed that the runner could not start at once.
 
     Raises:
         NotFoundError: there is no such workflow or compute node.
@@ -115,7 +122,7 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest) -> ExchangeRepl
         _propagate(state, has_actions=found.has_actions)
     if request.waiting:
         record_waiting(state, request.waiting)
-    reply = _reply(state, request, found.sort_method)
+    reply = _reply(state, request, found.sort_method, do_others_wait=do_others_wait)
     if found.has_jobs_to_stop or request.holding:
         refused += take_stop_requests(tx, request.compute_node_id, request.holding)
     reply.refused = refused
@@ -147,7 +154,9 @@ def has_something_for_runner(tx: Tx, workflow_id: int, node_id: int, run_id: int
     return bool(found.has_interrupted or tx.value(_READY, workflow_id)) or is_finished(tx, workflow_id)
 
 
-def _reply(state: ExchangeState, request: ExchangeRequest, sort_method: str | None) -> ExchangeReply:
+def _reply(
+    state: ExchangeState, request: ExchangeRequest, sort_method: str | None, *, do_others_wait: bool
+) -> ExchangeReply:
     reply = ExchangeReply(is_canceled=state.is_canceled)
     check_sort_method(request.sort_method or sort_method or "none")
     if not state.is_canceled:
@@ -156,7 +165,8 @@ def _reply(state: ExchangeState, request: ExchangeRequest, sort_method: str | No
         reply.held = state.held
         if state.has_interrupted and request.slots + request.ahead > 0:
             reply.resumed = len(resume_interrupted(state.tx, state.events))
-        chosen = claims.choose_jobs(state.tx, state.workflow_id, request, sort_method)
+        offer = evolve(request, ahead=0) if do_others_wait else request
+        chosen = claims.choose_jobs(state.tx, state.workflow_id, offer, sort_method)
         transitions.claimed(state.tx, state.node_id, chosen)
         again = _jobs_missing_on_runner(state, request.holding, {*state.held, *chosen})
         claimed = [*state.held, *again, *chosen]

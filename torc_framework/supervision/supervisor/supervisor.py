@@ -231,6 +231,7 @@ class Supervisor:
         for key in keys:
             if self.dequeue(key):
                 self.add_message(("R", *key))
+        self.messages_since = 0.0  # sent at once: another runner may wait for these jobs
 
     def dequeue(self, key: Key) -> AttemptOrder | None:
         """Remove an attempt from its queue and return it; None if it is not queued."""
