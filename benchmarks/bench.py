@@ -219,6 +219,24 @@ class Bench:
 
         return self.against(yardstick, measure, f"plan and store {count:,} jobs (CPU)")
 
+    def join(self, jobs: int) -> Row:
+        """A second runner joins when another holds all jobs that are left: time until it has one, against 50 ms."""
+        from second_runner import seconds_until_first_job
+
+        spec = specs.independent(self.folder, jobs, "sh", "sleep 0.1")
+
+        def measure() -> Sample:
+            folder = Path(tempfile.mkdtemp(dir=self.folder))
+            with server(folder) as at:
+                env = os.environ | {"TORC_API_URL": at.url, "HOME": str(folder)}
+                create = [TORC, "-f", "json", "workflows", "create", spec]
+                made = subprocess.run(create, cwd=folder, env=env, check=True, capture_output=True, text=True)
+                workflow = json.loads(made.stdout)["id"]
+                runner = [TORC, "-f", "json", "run", str(workflow), "--max-parallel-jobs", "4"]
+                return Sample(seconds_until_first_job(at.url, workflow, runner, folder, env))
+
+        return self.against(lambda: Sample(0.05), measure, "first job of a second runner")
+
     def monitor(self, jobs: int, seconds: int) -> Row:
         """Sample running jobs each second and keep the samples: CPU seconds against those of one core."""
         from torc_framework.executors import AttemptKey
@@ -281,13 +299,14 @@ def rows(bench: Bench, wanted: set[str]) -> Iterator[Row]:
         table.append(("plan", lambda: bench.plan(100_000)))
     else:
         print("ninja is not installed: the plan row is left out", file=sys.stderr)
+    table.append(("join", lambda: bench.join(200)))
     table.append(("monitor", lambda: bench.monitor(100, 20)))
     yield from (measure() for name, measure in table if name in wanted)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    names = ["independent", "barrier", "chain", "sleeps", "plan", "monitor"]
+    names = ["independent", "barrier", "chain", "sleeps", "plan", "join", "monitor"]
     parser.add_argument("rows", nargs="*", choices=[*names, []], help=f"rows to measure (all): {', '.join(names)}")
     parser.add_argument("--rounds", type=int, default=3, help="rounds per row; the median counts")
     parser.add_argument("--jobs", type=int, default=10_000, help="number of jobs of the larger row 'independent'")

@@ -19,13 +19,18 @@ def test_the_second_runner_gets_a_share(bench: Bench, monkeypatch: pytest.Monkey
     gated = [job(f"gated{n}", "while ! [ -e gate ]; do sleep 0.02; done") for n in range(8)]
     workflow_id = bench.create(*quick, *gated)
     threads = [
-        threading.Thread(target=bench.run, args=(workflow_id,), kwargs={"max_parallel_jobs": 1}) for _ in range(2)
+        threading.Thread(
+            target=bench.run, args=(workflow_id,), kwargs={"max_parallel_jobs": 1, "wait_for_new_jobs_s": 120}
+        )
+        for _ in range(2)
     ]
     threads[0].start()
-    eventually(lambda: "ready" not in bench.statuses(workflow_id).values(), "the first runner holds all jobs")
-    threads[1].start()
-    eventually(lambda: [*bench.statuses(workflow_id).values()].count("running") == 2, "the second runner has a job")
-    (bench.folder / "gate").touch()
+    try:
+        eventually(lambda: "ready" not in bench.statuses(workflow_id).values(), "the first runner holds all jobs")
+        threads[1].start()
+        eventually(lambda: [*bench.statuses(workflow_id).values()].count("running") == 2, "the second one has a job")
+    finally:
+        (bench.folder / "gate").touch()
     for thread in threads:
         thread.join()
     assert set(bench.statuses(workflow_id).values()) == {"completed"}
