@@ -16,18 +16,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import specs
 from markdown_tables import render, replace
+from torc_servers import Server, running_server
 
 HERE = Path(__file__).parent
 TORC = Path(sys.executable).with_name("torc")
-TORC_SERVER = Path(sys.executable).with_name("torc-server")
-TICKS = os.sysconf("SC_CLK_TCK")
 HEAD = ("row", "yardstick s", "torc s", "ratio, whole", "ratio, exec", "CPU × yardstick")
 SHELLS = ("bash", "sh")
 """Shells of the rows of jobs: torc's default, and the one that starts fastest. The yardstick uses the same."""
@@ -71,48 +70,9 @@ class Row:
         return [self.name, f"{yardstick.whole:.2f}", f"{measured.whole:.2f}", ratio, exec_ratio, cpu_ratio]
 
 
-@dataclass
-class Server:
-    """A torc server of our own."""
-
-    url: str
-    pid: int
-
-    def cpu(self) -> float:
-        """CPU seconds that it and its worker processes have used."""
-        threads = Path(f"/proc/{self.pid}/task").glob("*/children")  # a child belongs to the thread that made it
-        children = [int(pid) for thread in threads for pid in thread.read_text().split()]
-        return cpu_s(self.pid) + sum(map(cpu_s, children))
-
-
-def cpu_s(pid: int) -> float:
-    """CPU seconds of a process, and of its children that have ended (proc(5), utime to cstime)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / TICKS
-
-
-@contextmanager
-def server(folder: Path) -> Iterator[Server]:
-    """Run a server on a free port of loopback with a new database."""
-    command = [
-        TORC_SERVER,
-        "run",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        "0",
-        "--database",
-        folder / "bench.db",
-        "--log-level",
-        "error",
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        port = process.stdout.readline().strip().removeprefix("TORC_SERVER_PORT=")
-        try:
-            yield Server(f"http://127.0.0.1:{port}/torc-service/v1", process.pid)
-        finally:
-            process.terminate()
+def server(folder: Path) -> AbstractContextManager[Server]:
+    """Return a server with a new database in a folder, for ``with``."""
+    return running_server(folder, str(folder / "bench.db"))
 
 
 def children_cpu() -> float:

@@ -6,9 +6,9 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
-API = "/torc-service/v1"
+from simulated_runner import OFFER, Connection, quantile_ms, register
+
 WORKER = {"num_cpus": 64, "memory_gb": 256.0, "num_gpus": 0, "num_nodes": 1}
-FREE = {"num_cpus": 64, "memory_bytes": 2**38, "num_gpus": 0, "num_nodes": 1}
 
 
 @dataclass
@@ -27,8 +27,7 @@ class Claims:
 
     def quantile_ms(self, part: float) -> float:
         """Return the time within which this part of the calls was answered."""
-        ordered = sorted(self.seconds)
-        return 1000 * ordered[min(len(ordered) - 1, int(part * len(ordered)))] if ordered else 0.0
+        return quantile_ms(self.seconds, part)
 
     @property
     def doubles(self) -> int:
@@ -36,22 +35,10 @@ class Claims:
         return sum(count > 1 for count in self.taken.values())
 
 
-async def call(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, method: str, path: str, content: object = None
-) -> tuple[int, bytes]:
-    """Make one call on an open connection; return the status and the body of the answer."""
-    body = b"" if content is None else json.dumps(content).encode()
-    head = f"{method} {API}{path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-    writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-    headers = (await reader.readuntil(b"\r\n\r\n")).lower()
-    size = int(headers.partition(b"content-length: ")[2].partition(b"\r")[0])
-    return int(headers[9:12]), await reader.readexactly(size)
-
-
 def request(operation: str, workflow_id: int, node: int, number: int) -> tuple[str, dict[str, object] | None]:
     """Return path and body of the call that claims one job."""
     if operation == "exchange":
-        offer = {"compute_node_id": node, "run_id": 1, "seq": number, "slots": 1, "free": FREE, "total": FREE}
+        offer = {"compute_node_id": node, "run_id": 1, "seq": number, "slots": 1, "free": OFFER, "total": OFFER}
         return f"/workflows/{workflow_id}/exchange", offer
     if operation == "claim_next_jobs":
         return f"/workflows/{workflow_id}/claim_next_jobs?limit=1", None
@@ -60,20 +47,14 @@ def request(operation: str, workflow_id: int, node: int, number: int) -> tuple[s
 
 async def client(port: int, operation: str, workflow_id: int, claims: Claims, until: float) -> None:
     """Claim jobs of a workflow until none is left or the time is over."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    node = 0
-    if operation == "exchange":
-        record = {**WORKER, "workflow_id": workflow_id, "hostname": "bench", "pid": 1, "compute_node_type": "local"}
-        status, body = await call(reader, writer, "POST", "/compute_nodes", record | {"start_time": "2026-01-01"})
-        if status != 200:
-            raise RuntimeError(body.decode())
-        node = json.loads(body)["id"]
+    connection = Connection(port)
+    node = await register(connection, workflow_id) if operation == "exchange" else 0
     number = 0
     while time.monotonic() < until:
         number += 1
         path, content = request(operation, workflow_id, node, number)
         begin = time.perf_counter()
-        status, body = await call(reader, writer, "POST", path, content)
+        status, body = await connection.call("POST", path, content)
         claims.seconds.append(time.perf_counter() - begin)
         if status != 200:
             claims.failures[f"{status} {body[:100].decode()}"] += 1
@@ -83,7 +64,7 @@ async def client(port: int, operation: str, workflow_id: int, claims: Claims, un
         if not jobs:
             break
         claims.taken.update(job["id"] for job in jobs)
-    writer.close()
+    connection.close()
 
 
 async def claim_all(

@@ -98,7 +98,9 @@ TIERS: dict[str, Tier] = {
         ("supervision", *(f"plugins/{name}" for name in ("local", "slurm", "ssh", "k8s"))),
         "launchers of jobs; Slurm is scripted",
     ),
-    "server": Tier(180, ("server", "client", "embedded"), "torc servers, asked over HTTP, on both kinds of database"),
+    "server": Tier(
+        180, ("server", "client", "embedded", "benchmarks"), "torc servers, asked over HTTP, on both kinds of database"
+    ),
     "runner": Tier(50, ("runner",), "runners inside the tests' process, on a torc server, with jobs"),
     "commands": Tier(
         150,

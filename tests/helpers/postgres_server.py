@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ _SPARED = ("fsync", "full_page_writes", "autovacuum")
 """What only costs time where nothing is to be kept."""
 
 
-def _programs() -> Path | None:
+def installed_programs() -> Path | None:
     """Return the folder of the server's programs, which Debian keeps off the path."""
     if found := shutil.which("initdb"):
         return Path(found).resolve().parent
@@ -72,10 +73,14 @@ class PostgresServer:
             return False
         return True
 
-    def stop(self) -> None:
-        """End it at once, as a power failure would."""
+    def stop(self, *, fast: bool = False) -> None:
+        """End it at once, as a power failure would.
+
+        Args:
+            fast: Roll back what is under way, tell the clients and write a checkpoint first (pg_ctl(1), "fast").
+        """
         assert self._process is not None
-        self._process.send_signal(3)  # SIGQUIT: ends without waiting for its clients
+        self._process.send_signal(signal.SIGINT if fast else signal.SIGQUIT)
         self._process.wait(60)
 
     def url(self, database: str) -> str:
@@ -112,7 +117,7 @@ class PostgresServer:
 @contextmanager
 def running_postgres() -> Iterator[PostgresServer]:
     """Run a server; skip the test, or fail it in CI, where there is none."""
-    programs = _programs()
+    programs = installed_programs()
     if programs is None:
         if os.environ.get("CI") == "true":
             pytest.fail(MISSING)

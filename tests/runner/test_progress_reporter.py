@@ -1,6 +1,12 @@
 """The progress listener is called for changes alone."""
 
-from torc_framework.runner.connection.progress import COUNTS_S, LISTENER_S, RECORD_S, ProgressReporter
+from torc_framework.runner.connection.progress import (
+    COUNTED_JOBS_PER_S,
+    COUNTS_S,
+    LISTENER_S,
+    RECORD_S,
+    ProgressReporter,
+)
 from torc_framework.runner.process.settings import Progress
 
 
@@ -26,6 +32,30 @@ def test_counts_are_wanted_only_by_a_listener_and_after_a_while() -> None:
     reporter.set_counts({}, 1.0)
     assert not reporter.wants_counts(1.0)
     assert reporter.wants_counts(1.0 + COUNTS_S)
+
+
+def test_counts_of_many_jobs_are_wanted_less_often() -> None:
+    """The time between two requests grows with the number of jobs that the server has to count."""
+    reporter = ProgressReporter(lambda _: None)
+    jobs = 100 * COUNTED_JOBS_PER_S
+    reporter.set_counts({"ready": jobs - 1, "running": 1}, 0.0, has_reports=True)
+    assert not reporter.wants_counts(99.0)
+    assert reporter.wants_counts(100.0)
+    reporter.set_counts({"completed": 1}, 100.0)
+    assert reporter.wants_counts(100.0 + COUNTS_S)
+
+
+def test_a_listener_without_counts_is_told_the_rest() -> None:
+    """A trouble and its end, although the runner never asks for counts."""
+    heard: list[Progress] = []
+    reporter = ProgressReporter(heard.append, counts_jobs=False)
+    reporter.update(1, 0.0)
+    reporter.update(1, 1.0, "no server")
+    reporter.set_counts(None, 2.0, has_reports=True)
+    assert not reporter.wants_counts(2.0)
+    assert not reporter.wants_recount(2.0)
+    reporter.update(1, 3.0)
+    assert heard == [Progress({}, 1), Progress({}, 1, "no server"), Progress({}, 1)]
 
 
 def test_the_server_learns_why_attempts_cannot_begin_seldom() -> None:

@@ -368,6 +368,15 @@ def test_progress_is_told(bench: Bench) -> None:
     assert all(sum(each.counts.values()) == 8 and each.running <= 4 for each in heard)
 
 
+def test_progress_without_counts(bench: Bench) -> None:
+    """A runner whose progress is not shown has no jobs counted, and tells the rest."""
+    heard: list[Progress] = []
+    jobs = [job(f"j{i}", "sleep 0.3") for i in range(8)]
+    bench.run(bench.create(*jobs), progress=heard.append, counts_jobs=False)
+    assert any(progress.running for progress in heard)
+    assert not any(progress.counts for progress in heard)
+
+
 def test_cancel_ends_everything(bench: Bench) -> None:
     """Running jobs are killed, also polite ones; their results say canceled."""
     workflow_id = bench.create(

@@ -1,5 +1,6 @@
 """PostgreSQL only: lost connections, values that it refuses, ids, several servers."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,12 +9,13 @@ from typing import Any, cast
 import pytest
 from postgres_server import OWNER, PostgresServer
 
-from torc_framework.models.plan import Plan
+from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.records import FileRecord, WorkflowRecord
 from torc_framework.store.database.base import Database
 from torc_framework.store.database.opening import open_database
 from torc_framework.store.database.postgres import PostgresDatabase, schema_transaction
 from torc_framework.store.errors import DatabaseError, RuleError
+from torc_framework.store.exchange import claims
 from torc_framework.store.migrations import upgrade
 from torc_framework.store.record_kinds.files import FILES, USER_DATA
 from torc_framework.store.record_kinds.results import EVENTS
@@ -51,6 +53,28 @@ def own(url: str) -> Iterator[Database]:
     opened = open_database(url)
     yield opened
     opened.close()
+
+
+def test_requirements_of_ready_jobs_are_found_without_reading_the_jobs(own: Database) -> None:
+    """Also before PostgreSQL has statistics of the table, which is so right after a workflow was stored."""
+    jobs = 2000
+    plan = Plan(WorkflowRecord(name="w", user="u"), [PlannedJob(f"j{n}", "true") for n in range(jobs)])
+    with own.write() as tx:
+        workflow_id = create_plan(tx, plan, initialized=True).id
+    with own.read() as tx:
+        text, values = claims._READY_REQUIREMENTS.bind(tx.connection.dialect, (workflow_id,))
+        query = f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {text}"
+        (explained,) = json.loads(tx.connection.exec_driver_sql(query, tuple(values)).scalar_one())
+    read = [step["Actual Rows"] for step in steps_of(explained["Plan"]) if step.get("Relation Name") == "job"]
+    assert read
+    assert max(read) <= 1
+
+
+def steps_of(step: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a step of a query plan and all steps below it."""
+    yield step
+    for part in step.get("Plans", ()):
+        yield from steps_of(part)
 
 
 def workflow(database: Database) -> int:

@@ -219,7 +219,7 @@ def _connect_parts(
         exchange=made.exchange,
         takeover=takeover,
         actions=ActionThread(client, actions, log, wakeup.wake),
-        progress=ProgressReporter(listeners.progress, registration.record_hindrance),
+        progress=ProgressReporter(listeners.progress, registration.record_hindrance, counts_jobs=settings.counts_jobs),
         idle=_idle_wait(settings, client, registration, walltime.began),
         on_failure=listeners.failure,
     )

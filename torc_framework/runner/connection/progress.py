@@ -7,6 +7,8 @@ from torc_framework.runner.process.settings import Progress, ProgressListener
 
 COUNTS_S: Final = 0.5
 """Least time between two requests for counts."""
+COUNTED_JOBS_PER_S: Final = 200_000
+"""Most jobs that a runner has the server count per second, on average. It counts about ten million a second."""
 LISTENER_S: Final = 0.1
 """Least time between two calls of the listener."""
 NOTHING_WAITS: Final[Mapping[str, int]] = {}
@@ -18,23 +20,31 @@ class ProgressReporter:
     """Reports changes: of the server's counts, and of the number of attempts that run here.
 
     Args:
+        listener: Called for changes.
         record: Stores on the server why attempts cannot begin, or None when they can again; returns whether it could.
+        counts_jobs: Counts are wanted if there is a listener.
     """
 
     def __init__(
-        self, listener: ProgressListener | None, record: Callable[[str | None], bool] = lambda _: True
+        self,
+        listener: ProgressListener | None,
+        record: Callable[[str | None], bool] = lambda _: True,
+        *,
+        counts_jobs: bool = True,
     ) -> None:
+        self._wants_counts = listener is not None and counts_jobs
         self._listener, self._record = listener, record
         self._recorded: str | None = None
         self._hindered_at = self._record_at = float("-inf")
         self._counts: Mapping[str, int] = {}
+        self._counts_pause_s = COUNTS_S
         self._is_stale = False
         self._counted_at = self._reported_at = float("-inf")
         self._reported: Progress | None = None
 
     def wants_counts(self, now: float) -> bool:
         """Return whether the next exchange should ask for counts."""
-        return self._listener is not None and now - self._counted_at >= COUNTS_S
+        return self._wants_counts and now - self._counted_at >= self._counts_pause_s
 
     def wants_recount(self, now: float) -> bool:
         """Return whether an exchange should be made for counts alone, because they do not include the last reports."""
@@ -52,6 +62,7 @@ class ProgressReporter:
             self._is_stale = self._is_stale or has_reports
         else:
             self._counts, self._counted_at, self._is_stale = counts, now, False
+            self._counts_pause_s = max(COUNTS_S, sum(counts.values()) / COUNTED_JOBS_PER_S)
 
     def update(
         self,
@@ -66,7 +77,8 @@ class ProgressReporter:
         """Call the listener, if the state has changed and the last call is not too recent."""
         if (hindrance or self._recorded) and not trouble:
             self._update_record(hindrance, now)
-        if self._listener is None or not (self._counts or trouble) or now - self._reported_at < LISTENER_S:
+        awaits_counts = self._wants_counts and not (self._counts or trouble)
+        if self._listener is None or awaits_counts or now - self._reported_at < LISTENER_S:
             return
         progress = Progress(self._counts, running, trouble, hindrance, waits_for, waiting)
         if progress != self._reported:

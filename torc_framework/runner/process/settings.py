@@ -46,6 +46,7 @@ class RunnerSettings:
         log_level: Level of the runner's log file.
         enforce_limits: Kill attempts that use more memory than their jobs requested.
         awaits_people: An idle runner also stays where nothing but a person can let it go on, such as by a verdict.
+        counts_jobs: The progress has the numbers of jobs by status, for which the server counts the workflow's jobs.
         handle_signals: SIGTERM, SIGINT and SIGHUP end the runner cleanly; possible in the main thread alone.
     """
 
@@ -73,6 +74,7 @@ class RunnerSettings:
     log_level: str = "info"
     enforce_limits: bool = False
     awaits_people: bool = True
+    counts_jobs: bool = True
     handle_signals: bool = True
 
 
@@ -81,7 +83,7 @@ class Progress:
     """The progress of the workflow, as far as the runner knows it.
 
     Attributes:
-        counts: Jobs of the workflow by status label.
+        counts: Jobs of the workflow by status label; empty if the runner does not know them.
         running: Attempts that this runner has given to its executors and that have not ended.
         trouble: Why the server could not carry out the last call; None if it could.
         hindrance: Why some attempts cannot begin at present; None if they can.

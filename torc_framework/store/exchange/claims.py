@@ -65,11 +65,15 @@ _REQUIREMENTS = Statement(_AMOUNTS.where(RESOURCE_REQUIREMENTS.c.id.in_(ids_para
 
 
 def _ready_requirements() -> Statement:
-    """Return the query for the requirements of ready jobs, which jumps from one to the next in the index."""
-    smallest = sa.select(sa.func.min(JOB.c.resource_requirements_id).label("id"))
-    ready = smallest.where(_READY).cte("ready", recursive=True)
-    following = smallest.where(_READY, JOB.c.resource_requirements_id > ready.c.id).correlate(ready).scalar_subquery()
-    ready = ready.union_all(sa.select(following).where(ready.c.id.is_not(None)))
+    """Return the query for the requirements of ready jobs, which jumps from one to the next in the index.
+
+    It sorts and takes the first row: for ``min`` PostgreSQL reads all ready jobs until it has statistics of the table.
+    """
+    ready_jobs = sa.select(JOB.c.resource_requirements_id).where(_READY).order_by(JOB.c.resource_requirements_id)
+    smallest = first(ready_jobs, number(1)).scalar_subquery()
+    ready = sa.select(smallest.label("id")).cte("ready", recursive=True)
+    larger = ready_jobs.where(JOB.c.resource_requirements_id > ready.c.id).correlate(ready)
+    ready = ready.union_all(sa.select(first(larger, number(1)).scalar_subquery()).where(ready.c.id.is_not(None)))
     return Statement(_AMOUNTS.join(ready, RESOURCE_REQUIREMENTS.c.id == ready.c.id), "workflow")
 
 

@@ -245,6 +245,7 @@ def _execute(session: Session, workflow_id: int, settings: dict[str, Any], *, wo
         url=session.client.url,
         workflow_id=workflow_id,
         awaits_people=worker,
+        counts_jobs=progress.is_enabled,
         allocation=_allocation() if worker else None,
         given_options=session.executor_options,
         **settings,
