@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from torc_framework.models.plan_parts import PLAN_LINES
 from torc_framework.server.settings import LimitSettings
 
 NESTED = b'{"workflow_id": 1, "name": "u", "data": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
@@ -129,6 +130,24 @@ def test_a_body_that_is_too_large_is_not_read(api: Any) -> None:
         head = f"POST {address.path}/files HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n"
         connection.sendall(head.encode())
         assert connection.recv(4096).startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "mib", "is_refused"),
+    [
+        ("/workflows/from_plan", PLAN_LINES, LimitSettings().body_mib + 1, False),
+        ("/workflows/from_plan", PLAN_LINES, LimitSettings().plan_mib + 1, True),
+        ("/workflows/from_plan", "application/json", LimitSettings().body_mib + 1, True),
+        ("/files", PLAN_LINES, LimitSettings().body_mib + 1, True),
+    ],
+)
+def test_a_plan_in_parts_may_be_larger(api: Any, path: str, kind: str, mib: int, *, is_refused: bool) -> None:
+    """No other body may, because the server keeps it in memory."""
+    address = urlsplit(api.url)
+    with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
+        head = f"POST {address.path}{path} HTTP/1.1\r\nHost: {address.hostname}\r\nContent-Type: {kind}\r\nContent-Length: {mib << 20}\r\n"
+        connection.sendall(f"{head}Expect: 100-continue\r\n\r\n".encode())
+        assert connection.recv(4096).startswith(b"HTTP/1.1 413 " if is_refused else b"HTTP/1.1 100 ")
 
 
 def test_text_survives(api: Any) -> None:

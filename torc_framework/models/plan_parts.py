@@ -22,6 +22,7 @@ from torc_framework.models.records import (
     WorkflowRecord,
 )
 
+PLAN_PATH: Final = "/workflows/from_plan"
 PLAN_LINES: Final = "application/x-ndjson"
 """Media type of a plan in parts."""
 SLICE_JOBS: Final = 10_000

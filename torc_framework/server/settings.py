@@ -35,7 +35,8 @@ class LoggingSettings:
 class LimitSettings:
     """Limits on what one client may use; the server refuses a client that goes beyond them."""
 
-    body_mib: int = setting(64, "Largest request; a plan of some hundred thousand jobs.", unit="MiB", low=1)
+    body_mib: int = setting(64, "Largest request, except for a plan in parts.", unit="MiB", low=1)
+    plan_mib: int = setting(1024, "Largest plan in parts; of some million jobs.", unit="MiB", low=1)
     header_kib: int = setting(64, "Longest request line with its headers.", unit="KiB", low=1)
     stall_secs: float = setting(
         60.0,

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest, Vacancy
+from torc_framework.models.plan_parts import PLAN_PATH
 from torc_framework.server.async_routes.plan_bodies import (
     create_from_document,
     create_from_lines,
@@ -68,7 +69,7 @@ class RunnerApi:
         """Return the routes; the application puts them first, because starlette searches its routes in order."""
         return [
             Route(f"{API_PREFIX}/workflows/{{id:int}}/exchange", self.exchange, methods=["POST"]),
-            Route(f"{API_PREFIX}/workflows/from_plan", self.from_plan, methods=["POST"]),
+            Route(f"{API_PREFIX}{PLAN_PATH}", self.from_plan, methods=["POST"]),
         ]
 
     async def exchange(self, request: Request) -> Response:

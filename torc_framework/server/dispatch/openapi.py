@@ -10,7 +10,7 @@ from attrs import fields
 from torc_framework import __version__
 from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.plan import Plan
-from torc_framework.models.plan_parts import PLAN_LINES, PlanHead, PlanSlice
+from torc_framework.models.plan_parts import PLAN_LINES, PLAN_PATH, PlanHead, PlanSlice
 from torc_framework.models.records import Record, describe_field
 from torc_framework.models.responses import ErrorBody, Health, Ping, PlanReceipt
 from torc_framework.models.statuses import JobStatus
@@ -79,7 +79,7 @@ _UNDECLARED: Final = (
     ),
     Endpoint(
         "POST",
-        "/workflows/from_plan",
+        PLAN_PATH,
         _nothing,
         body=Plan,
         response=PlanReceipt,
@@ -109,7 +109,7 @@ _PLAN_LINES_SCHEMA: Final = {
     "description": "A plan in parts, one line of JSON each: a PlanHead, then each PlanSlice with dependencies, then "
     "each PlanSlice with jobs.",
 }
-_OTHER_BODIES: Final = {"/workflows/from_plan": {PLAN_LINES: {"schema": _PLAN_LINES_SCHEMA}}}
+_OTHER_BODIES: Final = {PLAN_PATH: {PLAN_LINES: {"schema": _PLAN_LINES_SCHEMA}}}
 """Content of request bodies besides the JSON document, by path."""
 _FURTHER_SCHEMAS: Final = (ErrorBody, PlanHead, PlanSlice)
 """Classes that are no body or response of an endpoint by themselves."""

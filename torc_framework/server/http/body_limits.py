@@ -10,10 +10,12 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from torc_framework.models.plan_parts import PLAN_LINES, PLAN_PATH
 from torc_framework.server.http.endpoint_results import RequestError
 from torc_framework.server.http.responses import error_response
 from torc_framework.server.settings import LimitSettings
 
+_TOO_LARGE: Final = "the request is larger than {} MiB"
 MIN_BYTES_PER_S: Final = 1024
 """Average bytes per second at which a body must arrive, after an initial allowance of two times ``stall_secs``."""
 
@@ -23,22 +25,24 @@ class BodyLimitMiddleware:
 
     def __init__(self, app: ASGIApp, limits: LimitSettings) -> None:
         self._app = app
-        self._max_bytes = limits.body_mib * 1024 * 1024
+        self._limits = limits
         self._stall_s = limits.stall_secs
-        self._too_large = f"the request is larger than {limits.body_mib} MiB"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif b"%00" in scope["query_string"] or b"%00" in scope["raw_path"]:
+            return
+        if b"%00" in scope["query_string"] or b"%00" in scope["raw_path"]:
             await error_response(400, "address: a text cannot hold the character NUL (%00)")(scope, receive, send)
-        elif _announced_size(scope) > self._max_bytes:
-            await error_response(413, self._too_large)(scope, receive, send)
+            return
+        max_mib = self._limits.plan_mib if _is_plan_in_parts(scope) else self._limits.body_mib
+        if _announced_size(scope) > max_mib * 1024 * 1024:
+            await error_response(413, _TOO_LARGE.format(max_mib))(scope, receive, send)
         else:
-            await self._app(scope, *self._limited(receive, send))
+            await self._app(scope, *self._limited(receive, send, max_mib))
 
-    def _limited(self, receive: Receive, send: Send) -> tuple[Receive, Send]:
+    def _limited(self, receive: Receive, send: Send, max_mib: int) -> tuple[Receive, Send]:
         """Return functions that receive a body within the limits and close a stalled connection with the response."""
         received, is_complete, is_stalled = 0, False, False
         loop = asyncio.get_running_loop()
@@ -59,8 +63,8 @@ class BodyLimitMiddleware:
                 raise RequestError(slow if left < self._stall_s else waited, 408) from None
             received += len(message.get("body", b""))
             is_complete = not message.get("more_body", False)
-            if received > self._max_bytes:
-                raise RequestError(self._too_large, 413)
+            if received > max_mib * 1024 * 1024:
+                raise RequestError(_TOO_LARGE.format(max_mib), 413)
             return message
 
         async def send_closing(message: Message) -> None:
@@ -71,6 +75,16 @@ class BodyLimitMiddleware:
         return receive_limited, send_closing
 
 
+def _is_plan_in_parts(scope: MutableMapping[str, Any]) -> bool:
+    """Return whether the body is kept in a file; of any other request the whole body is in memory."""
+    kind = _header(scope, b"content-type").partition(b";")[0].strip().lower()
+    return kind == PLAN_LINES.encode() and scope["path"].endswith(PLAN_PATH)
+
+
 def _announced_size(scope: MutableMapping[str, Any]) -> int:
-    value = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    value = _header(scope, b"content-length")
     return int(value) if value.isdigit() and len(value) < 19 else 0
+
+
+def _header(scope: MutableMapping[str, Any], wanted: bytes) -> bytes:
+    return next((value for name, value in scope["headers"] if name == wanted), b"")
