@@ -113,3 +113,7 @@ def test_a_long_list_is_printed_as_a_short_one(count: int, capsys: pytest.Captur
     whole = capsys.readouterr().out
     print_json_list("jobs", iter(records))
     assert capsys.readouterr().out == whole
+    print_json({"a": 1, "b": None, "jobs": records, "total": count})
+    whole = capsys.readouterr().out
+    print_json_list("jobs", iter(records), before={"a": 1, "b": None}, after=lambda: {"total": count})
+    assert capsys.readouterr().out == whole

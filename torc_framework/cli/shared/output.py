@@ -26,23 +26,41 @@ Column = tuple[str, str | Callable[[Any], Any]]
 
 def print_json(value: Any) -> None:
     """Print one JSON document: records as objects with all their fields."""
-    import msgspec
-
-    print(msgspec.json.format(msgspec.json.encode(_json_value(value)), indent=2).decode())
+    print(_json_lines(value))
 
 
-def print_json_list(key: str, records: Iterable[Any]) -> None:
-    """Print a JSON document with one list, as `print_json` does, without ever having all records in memory."""
-    import msgspec
+def print_json_list(
+    key: str,
+    records: Iterable[Any],
+    *,
+    before: Mapping[str, Any] | None = None,
+    after: Callable[[], Mapping[str, Any]] = dict,
+) -> None:
+    """Print a JSON object with a list, as `print_json` does, without ever having all records in memory.
 
+    Args:
+        key: Name of the list.
+        records: The list.
+        before: Other fields, which precede it.
+        after: Returns other fields, which follow it; called when all records have been printed.
+    """
     left = iter(records)
-    before = f'{{\n  "{key}": ['
+    first = _json_lines(before)[1:-2] + ",\n" if before else "\n"
+    opening = f'{{{first}  "{key}": ['
     is_empty = True
     while part := list(islice(left, RECORDS_AT_ONCE)):
-        lines = msgspec.json.format(msgspec.json.encode(_json_value(part)), indent=2).decode()
-        sys.stdout.write(before + lines[1:-2].replace("\n", "\n  "))
-        before, is_empty = ",", False
-    print(f"{before}]\n}}" if is_empty else "\n  ]\n}")
+        sys.stdout.write(opening + _json_lines(part)[1:-2].replace("\n", "\n  "))
+        opening, is_empty = ",", False
+    rest = after()
+    end = f",{_json_lines(rest)[1:]}" if rest else "\n}"
+    print(f"{opening}]{end}" if is_empty else f"\n  ]{end}")
+
+
+def _json_lines(value: Any) -> str:
+    """Return a value as JSON with an indent."""
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(_json_value(value)), indent=2).decode()
 
 
 def json_line(value: Any) -> str:

@@ -1,6 +1,6 @@
 """``torc reports``: use of resources, results with the paths of logs, summary."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,6 +12,7 @@ from torc_framework.cli.shared.output import (
     Column,
     memory_text,
     print_json,
+    print_json_list,
     print_table,
     requested_memory_text,
     requested_runtime_text,
@@ -31,7 +32,7 @@ from torc_framework.text.status_text import status_glyph, symbol
 from torc_framework.text.terminal import print_line
 
 if TYPE_CHECKING:
-    from torc_framework.reports import Correction, Utilization, WorkflowSummary
+    from torc_framework.reports import Correction, ResultsReport, Utilization, WorkflowSummary
 
 app = CommandGroup("Reports on a workflow: use of resources, results with logs, summary.")
 
@@ -220,9 +221,15 @@ def results(
     if not output_dir.is_dir():
         raise UserError(f"output directory {output_dir} does not exist; name that of the run with --output-dir")
     report = results_report(session.client, chosen, output_dir, all_runs=all_runs, job_id=job_id)
-    for warning in report.warnings:
-        typer.echo(f"Warning: {warning}", err=True)
-    print_json(report.document)
+    print_json_list("results", _entries(report), before=report.head, after=lambda: {"total_results": report.total})
+
+
+def _entries(report: "ResultsReport") -> Iterator[dict[str, Any]]:
+    """Yield the results of a report, having printed their warnings."""
+    for entry, warnings in report.results:
+        for warning in warnings:
+            typer.echo(f"Warning: {warning}", err=True)
+        yield entry
 
 
 @app.command("summary")
