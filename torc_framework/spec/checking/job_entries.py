@@ -37,7 +37,7 @@ class JobEntries:
 
     file: JsonSlices
     schema: Schema
-    _not_plain: set[int] = field(factory=set, init=False)  # positions of the first entries of slices
+    _are_plain: dict[int, bool] = field(factory=dict, init=False)  # by the position of a slice's first entry
 
     def slices(self) -> Iterator[JobSlice]:
         """Yield all entries.
@@ -50,12 +50,12 @@ class JobEntries:
             yield JobSlice(self._jobs_of(part, text), range(part.first, part.first + part.count))
 
     def _jobs_of(self, part: TextSlice, text: bytes) -> list[Any]:
-        if part.first not in self._not_plain:
-            jobs = _plain_jobs(text)
-            if jobs is not None:
-                return jobs
-            self._not_plain.add(part.first)
-        return _checked_jobs(text, self.schema)
+        are_plain = self._are_plain.get(part.first)
+        if are_plain:
+            return _PLAIN_JOBS.decode(text)  # they were checked before
+        jobs = _plain_jobs(text) if are_plain is None else None
+        self._are_plain[part.first] = jobs is not None
+        return _checked_jobs(text, self.schema) if jobs is None else jobs
 
 
 def _plain_jobs(text: bytes) -> list[PlainJob] | None:

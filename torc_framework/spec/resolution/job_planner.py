@@ -30,6 +30,8 @@ _bound: Final = attrgetter(
 )
 """Returns what a job refers to, besides jobs, files and user data."""
 _PLAIN_FIELDS: Final = tuple(name for name in PlainJob.__struct_fields__ if name != "depends_on")
+_REQUIRED: Final = ("name", "command")
+"""The first fields of a planned job, which have no default."""
 _COLUMNS: Final = tuple(
     (each.name, attrgetter(each.name) if each.name in _PLAIN_FIELDS else None, each.default)
     for each in msgspec.structs.fields(PlannedJob)
@@ -55,6 +57,7 @@ class JobPlanner:
     """Planner of the jobs of one spec.
 
     Attributes:
+        given: The optional fields that plain jobs give.
         relations: The files and user data of each job that has some, by its position.
         inputs: What the jobs read and write.
     """
@@ -64,6 +67,7 @@ class JobPlanner:
     problems: Problems
     finder: RelationFinder
     named: NamedRecords
+    given: frozenset[str]
     relations: dict[int, RelationLists] = field(factory=dict, init=False)
     inputs: PlanInputs = field(factory=PlanInputs, init=False)
     _binder: JobOptionsBinder = field(init=False)
@@ -100,7 +104,7 @@ class JobPlanner:
         """Return whether values of plain jobs, by field, have no findings."""
         if self.spec.container or self.spec.executor_options:
             return False
-        return all(self._good_values(name, several) is not None for name, several in values.items())
+        return all(self._good_values(name, values[name]) is not None for name in CHECKED_FIELDS)
 
     def _columns(self, part: JobSlice) -> list[Iterable[Any]] | None:
         """Return each field of the planned jobs of plain jobs; None if one of the jobs is not in order."""
@@ -108,15 +112,18 @@ class JobPlanner:
             return None
         columns: list[Iterable[Any]] = []
         for name, get, default in _COLUMNS:
-            values: list[Any] = [] if get is None else [*map(get, part.jobs)]
+            if get is None or (name not in _REQUIRED and name not in self.given):
+                columns.append(repeat(default))
+                continue
+            values = [*map(get, part.jobs)]
             if name not in CHECKED_FIELDS:
-                columns.append(values or repeat(default))
+                columns.append(values)
                 continue
             good = self._good_values(name, set(values))
             if good is None:
                 return None
-            columns.append(map(good.__getitem__, values) if len(good) > 1 else repeat(None))
-        return columns
+            columns.append(map(good.__getitem__, values))
+        return columns if self.given else columns[: len(_REQUIRED)]
 
     def _good_values(self, name: str, values: set[Any]) -> dict[Any, Any] | None:
         """Return what the values of a field of plain jobs become in planned jobs; None if one is wrong."""

@@ -123,7 +123,8 @@ class _Resolver:
             "failure_handler": handlers,
             "scheduler": self.schedulers,
         }
-        self.planner = JobPlanner(spec, options, problems, finder, NamedRecords(self.requirements, tables))
+        named = NamedRecords(self.requirements, tables)
+        self.planner = JobPlanner(spec, options, problems, finder, named, self.survey.given)
 
     def _finder(self, key: str, table: NameTable, origins: Callable[[], Iterable[int]]) -> ListFinder:
         if len(table.positions) < len(table.names):

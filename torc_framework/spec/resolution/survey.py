@@ -5,13 +5,19 @@ from operator import attrgetter
 from typing import Any, Final
 
 from attrs import Factory, define
+from msgspec.structs import fields
 
 from torc_framework.spec.expansion.job_slices import JobSlice
+from torc_framework.spec.language.plain_job import PlainJob
 from torc_framework.spec.resolution.names import NameTable
 
 CHECKED_FIELDS: Final = ("resource_requirements", "failure_handler", "scheduler", "executor", "shell")
 """Fields of plain jobs whose values may be wrong."""
-_VALUES: Final = tuple((name, attrgetter(name)) for name in CHECKED_FIELDS)
+_OPTIONAL: Final = {
+    each.name: each.default for each in fields(PlainJob) if not each.required and each.name != "depends_on"
+}
+"""Default values of the optional fields of plain jobs."""
+_VALUES: Final = tuple((name, attrgetter(name)) for name in _OPTIONAL)
 _name: Final = attrgetter("name")
 _depends_on: Final = attrgetter("depends_on")
 _depends_on_regexes: Final = attrgetter("depends_on_regexes")
@@ -32,7 +38,7 @@ class JobSurvey:
 
     names: NameTable
     is_plain: bool = True
-    values: dict[str, set[Any]] = Factory(lambda: {name: set() for name in CHECKED_FIELDS})
+    values: dict[str, set[Any]] = Factory(lambda: {name: set() for name in _OPTIONAL})
     pairs: "array[int] | None" = Factory(lambda: array("i"))
     has_dependencies: bool = False
 
@@ -50,6 +56,11 @@ class JobSurvey:
             self.values[name].update(map(get, part.jobs))
         if has_names and self.pairs is not None and not self._add_pairs(awaited, start):
             self.pairs = None
+
+    @property
+    def given(self) -> frozenset[str]:
+        """The optional fields of plain jobs that have another value than the default one in some job."""
+        return frozenset(name for name, default in _OPTIONAL.items() if self.values[name] - {default})
 
     def _add_pairs(self, awaited: list[list[str] | None], start: int) -> bool:
         """Add the dependencies of consecutive jobs; return False if they are not all pairs with jobs before."""
