@@ -145,8 +145,8 @@ def test_a_plan_in_parts_may_be_larger(api: Any, path: str, kind: str, mib: int,
     """No other body may, because the server keeps it in memory."""
     address = urlsplit(api.url)
     with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
-        head = f"POST {address.path}{path} HTTP/1.1\r\nHost: {address.hostname}\r\nContent-Type: {kind}\r\nContent-Length: {mib << 20}\r\n"
-        connection.sendall(f"{head}Expect: 100-continue\r\n\r\n".encode())
+        head = f"POST {address.path}{path} HTTP/1.1\r\nHost: {address.hostname}\r\nContent-Type: {kind}\r\n"
+        connection.sendall(f"{head}Content-Length: {mib << 20}\r\nExpect: 100-continue\r\n\r\n".encode())
         assert connection.recv(4096).startswith(b"HTTP/1.1 413 " if is_refused else b"HTTP/1.1 100 ")
 
 
