@@ -19,11 +19,16 @@ KILLS = 5
 PATIENCE_S = 180
 
 
-def kill_supervisor(bench: Bench) -> None:
-    """Kill the supervisor of the last runner, if it has one now."""
-    runner = bench.runners[-1].pid
-    for reaper in children(runner):
+def kill_supervisor(bench: Bench, done: set[int]) -> None:
+    """Kill the supervisor of the last runner, if it has one now.
+
+    Args:
+        bench: The runner.
+        done: The reapers whose supervisors were killed. Their children are jobs that they have inherited.
+    """
+    for reaper in {*children(bench.runners[-1].pid)} - done:
         for supervisor in children(reaper):
+            done.add(reaper)
             with suppress(ProcessLookupError):
                 os.kill(supervisor, signal.SIGKILL)
 
@@ -38,12 +43,12 @@ def test_killed_among_short_jobs(bench: Bench, seed: int, chains: int) -> None:
     chance = random.Random(seed)
     codes = [chance.choice([0] * 30 + [3]) for _ in range(JOBS)]
     bench.create(codes, 0, chains=chains)
-    runner = bench.start_runner()
+    runner, done = bench.start_runner(), set[int]()
     for moment in sorted(chance.sample(range(1, JOBS - 10), KILLS)):
         bench.wait_until_begun(moment)
         let_pass(chance.random() * 0.01)
         if chance.random() < 0.5:
-            kill_supervisor(bench)
+            kill_supervisor(bench, done)
         else:
             bench.kill_runner()
             runner = bench.start_runner()
