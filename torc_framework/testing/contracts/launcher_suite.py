@@ -29,7 +29,7 @@ class LauncherSuite(ContractSuite):
 
     executor: ClassVar[type[Launcher]]
     options: ClassVar[Mapping[str, Any]] = {}
-    patience_s: ClassVar[float] = 20.0
+    patience_s: ClassVar[float] = 40.0
     shares_files: ClassVar[bool] = True
     sees_signals: ClassVar[bool] = True
     unseen_signals: ClassVar[frozenset[int]] = frozenset()
