@@ -78,7 +78,7 @@ def test_a_key_is_added_once(tmp_path: Path, before: str, is_hashed: bool) -> No
         add_known_key(path, "[h1]:99", KEY, is_hashed=is_hashed)
     assert find_known_keys([path], "[h1]:99") == [KnownKey(path, 2 if before else 1, "key", KEY)]
     assert len(path.read_text().splitlines()) == (2 if before else 1)
-    assert ("h1" in path.read_text()) != is_hashed
+    assert ("[h1]" in path.read_text()) != is_hashed
     assert path.stat().st_mode & 0o77 in (0, 0o44)
 
 
