@@ -184,6 +184,8 @@ def test_jobs_of_an_allocation(call: Any, two: int, server: str) -> None:
         client.update(ComputeNodeRecord, node.id or 0, {"scheduler": {"scheduler_id": allocation}})
     jobs = call("scheduled-compute-nodes", "list-jobs", allocation)["jobs"]
     assert [job["name"] for job in jobs] == ["first", "second"]
+    (listed,) = call("scheduled-compute-nodes", "list", two)["scheduled_compute_nodes"]
+    assert (listed["id"], listed["pending_reason"]) == (allocation, None)
 
 
 @pytest.mark.parametrize(("flags", "is_paged"), [([], True), (["--no-pager"], False)])

@@ -5,7 +5,7 @@ A group of commands declares what differs for its records. Commands with other b
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -121,6 +121,10 @@ class RecordCommands:
         text = self.text(session.client, records) + omitted_text(len(records), total or 0)
         print_paged(text) if session.wants_pager else sys.stdout.write(text)
 
+    def json_rows(self, ctx: typer.Context, records: Iterable[Any]) -> Iterable[Any]:
+        """Return what ``list`` prints as JSON for records, which may be more than fit in memory."""
+        return records
+
     def show_one(self, ctx: typer.Context, record: Any) -> None:
         """Print one record as ``get`` does."""
         name = self.what[:1].upper() + self.what[1:]
@@ -160,7 +164,8 @@ class RecordCommands:
             given["limit"] = given["limit"] or None  # 0 is all
             query = {"workflow_id": chosen, **filters, **given}
             if session.wants_json and self.find is _find:
-                print_json_list(self.several.replace(" ", "_"), session.client.iterate(self.record, **query))
+                rows = self.json_rows(ctx, session.client.iterate(self.record, **query))
+                print_json_list(self.several.replace(" ", "_"), rows)
                 return
             found = self.find(session.client, self.record, query)
             title = self.titled or f"{self.several} of workflow {{}}"

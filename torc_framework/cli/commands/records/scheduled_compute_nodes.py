@@ -1,6 +1,6 @@
 """``torc scheduled-compute-nodes``: allocations that were requested from a batch system."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import typer
@@ -25,12 +25,16 @@ class _AllocationCommands(RecordCommands):
 
     def show_many(self, ctx: typer.Context, records: Sequence[Any], title: str, total: int | None = None) -> None:
         """Print records as ``list`` does."""
-        session = session_of(ctx)
-        reasons = queue_reasons(session, records[0].workflow_id, records) if records else {}
+        rows = self.json_rows(ctx, records)
+        columns = [*self.columns, _REASON] if any(row["pending_reason"] for row in rows) else self.columns
+        show_many(session_of(ctx), self.several.replace(" ", "_"), title, columns, rows)
+
+    def json_rows(self, ctx: typer.Context, records: Iterable[Any]) -> list[dict[str, Any]]:
+        """Return the records with the reasons; each batch system is asked once for all of them."""
+        found = list(records)
+        reasons = queue_reasons(session_of(ctx), found[0].workflow_id, found) if found else {}
         texts = {id_: str(reason) for id_, reason in reasons.items()}
-        rows = [{**asdict(record), "pending_reason": texts.get(record.id)} for record in records]
-        columns = [*self.columns, _REASON] if texts else self.columns
-        show_many(session, self.several.replace(" ", "_"), title, columns, rows)
+        return [{**asdict(record), "pending_reason": texts.get(record.id)} for record in found]
 
 
 SCHEDULED = _AllocationCommands(
