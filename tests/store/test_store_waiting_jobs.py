@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import sqlalchemy as sa
@@ -103,6 +104,27 @@ def test_classes(filled: Any, monkeypatch: pytest.MonkeyPatch, size: int) -> Non
         assert each.first_ids == [row.id for row in first]
         assert each.first_names == [row.name for row in first]
     assert [each.first_ids[0] for each in found] == sorted(each.first_ids[0] for each in found)
+
+
+def test_more_classes_need_no_more_queries(bench: Any) -> None:
+    """There may be as many classes as jobs, as with requirements of their own."""
+    bench.plan(JOBS)
+    counts: list[tuple[int, int]] = []
+    for classes in (1, JOBS):
+        with bench.database.write() as tx:
+            for job in range(JOBS):
+                change = {"status": int(JobStatus.READY), "executor": f"e{job % classes}"}
+                tx.connection.execute(sa.update(t.JOB).where(t.JOB.c.id == bench.job_id(job)).values(change))
+        with bench.database.read() as tx:
+            statements: list[str] = []
+            sa.event.listen(
+                tx.connection, "before_cursor_execute", lambda *given, into=statements: into.append(given[2])
+            )
+            with patch.object(type(tx), "rows", autospec=True, side_effect=type(tx).rows) as rows:
+                found = module.job_classes(tx, bench.workflow_id)
+            counts.append((len(found), rows.call_count + len(statements)))
+    assert [each[0] for each in counts] == [1, JOBS]
+    assert counts[0][1] == counts[1][1]
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])

@@ -58,47 +58,41 @@ def _job_class(values: Sequence[Any]) -> JobClass:
 # --- classes ------------------------------------------------------------------------------------------
 
 _COLUMNS: Final = _class_columns(param("now"))
-_SLICE: Final = first(
-    sa.select(_J.id, *_COLUMNS)
+_OF_SLICE: Final = first(
+    sa.select(_J.id, _J.name, *_COLUMNS)
     .where(_J.workflow_id == param("workflow"), _J.id > param("after"), _J.status.not_in(numbers(_LEFT_OUT)))
     .order_by(_J.id),
     param("count"),
-).subquery("slice")
-_CLASS: Final = [column for column in _SLICE.c if column.name != "id"]
-_CLASSES: Final = Statement(
-    sa.select(sa.func.min(_SLICE.c.id), sa.func.max(_SLICE.c.id), sa.func.count(), *_CLASS).group_by(*_CLASS),
-    *("now", "workflow", "after", "count"),
 )
+_SLICE: Final = _OF_SLICE.subquery("slice")
+_CLASS: Final = [column for column in _SLICE.c if column.name not in ("id", "name")]
+_SPAN_OF_SLICE: Final = ("now", "workflow", "after", "count")
+_CLASSES: Final = Statement(
+    sa.select(sa.func.max(_SLICE.c.id), sa.func.count(), *_CLASS).group_by(*_CLASS), *_SPAN_OF_SLICE
+)
+_JOBS: Final = Statement(_OF_SLICE, *_SPAN_OF_SLICE)
 
 
 def job_classes(tx: Tx, workflow_id: int) -> list[CountedJobs]:
     """Return the jobs that neither wait for others nor have completed, in classes in the order of their first jobs."""
     now, after = utc_text(), 0
-    counts: dict[Row, list[int]] = {}
+    found: dict[Row, CountedJobs] = {}
     while rows := tx.rows(_CLASSES, now, workflow_id, after, SLICE_JOBS):
-        for least, greatest, count, *values in rows:
-            found = counts.setdefault(tuple(values), [least, 0])
-            found[0], found[1] = min(found[0], least), found[1] + count
-            after = max(after, greatest)
-    ordered = sorted(counts.items(), key=lambda each: each[1][0])
-    return [
-        CountedJobs(_job_class(values), count, *_first_jobs(tx, workflow_id, (now, values), (least, count)))
-        for values, (least, count) in ordered
-    ]
-
-
-def _first_jobs(
-    tx: Tx, workflow_id: int, job_class: tuple[str, Row], found: tuple[int, int]
-) -> tuple[list[int], list[str]]:
-    """Return the ids and the names of the first jobs of a class, of which the first id and the number are known."""
-    (now, values), (least, count) = job_class, found
-    same = [
-        column.is_(None) if value is None else column == value
-        for column, value in zip(_class_columns(sa.literal(now)), values, strict=True)
-    ]
-    query = sa.select(_J.id, _J.name).where(_J.workflow_id == workflow_id, _J.id >= least, *same)
-    rows = tx.connection.execute(query.order_by(_J.id).limit(min(count, NAMED_JOBS))).all()
-    return [row[0] for row in rows], [row[1] for row in rows]
+        names_are_missing = False
+        for _, count, *values in rows:
+            counted = found.get(tuple(values))
+            if counted is None:
+                counted = found[tuple(values)] = CountedJobs(_job_class(values), 0, [], [])
+            counted.count += count
+            names_are_missing |= len(counted.first_ids) < NAMED_JOBS
+        if names_are_missing:  # one query for all classes: there may be as many as jobs
+            for job_id, name, *values in tx.rows(_JOBS, now, workflow_id, after, SLICE_JOBS):
+                counted = found[tuple(values)]
+                if len(counted.first_ids) < NAMED_JOBS:
+                    counted.first_ids.append(job_id)
+                    counted.first_names.append(name)
+        after = max(row[0] for row in rows)
+    return sorted(found.values(), key=lambda each: each.first_ids[0])
 
 
 # --- dependencies -------------------------------------------------------------------------------------
