@@ -107,6 +107,14 @@ class ClientSection:
         variables=("TORC_API_URL",),
         check=_check_url,
     )
+    keep_server: bool = setting(
+        False,
+        "Commands without a configured server start one that stays, and share it, instead of one for each.",
+        variables=("TORC_KEEP_SERVER",),
+    )
+    keep_server_minutes: float = setting(
+        10.0, "Time without use after which a server that stays ends.", unit="min", low=0.01
+    )
     format: str = setting("table", "Output format.", choices=FORMATS)
     log_level: str = setting("warn", "How much is logged to standard error.", choices=LOG_LEVELS)
     username: str | None = setting(

@@ -26,7 +26,7 @@ _RUN_EXAMPLES = (
 )
 
 
-def _parser(*, with_service: bool = True) -> ProgramParser:
+def _parser(*, with_service: bool = True, with_kept: bool = True) -> ProgramParser:
     parser = ProgramParser(
         prog="torc-server",
         description="The server of torc: an HTTP API over a database.",
@@ -55,6 +55,14 @@ def _parser(*, with_service: bool = True) -> ProgramParser:
         from torc_framework.cli.programs.systemd_service import add_commands
 
         add_commands(service)
+    about = "Servers that stay: show and end those that commands started (client.keep_server)."
+    kept = commands.add_parser(
+        "kept", help=about, description=about, examples=("torc-server kept status", "torc-server kept stop")
+    )
+    if with_kept:
+        from torc_framework.cli.programs import kept_servers
+
+        kept_servers.add_commands(kept)
     return parser
 
 
@@ -133,7 +141,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _execute(words: Sequence[str]) -> int:
-    arguments = _parser(with_service="service" in words).parse_args(words)
+    arguments = _parser(with_service="service" in words, with_kept="kept" in words).parse_args(words)
     try:
         code: int = arguments.work(arguments)
     except TorcError as error:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torc_framework.embedded import EmbeddedServer
     from torc_framework.executors import Executor
     from torc_framework.in_process import InProcessReads
+    from torc_framework.kept_server.kept_server import KeptServer
     from torc_framework.plugins.manager import PluginManager
 
 FORMATS: Final = ("table", "json")
@@ -45,6 +46,8 @@ class Session:
         self._config: Config | None = None
         self._client: TorcClient | None = None
         self._server: EmbeddedServer | None = None
+        self._kept_server: KeptServer | None = None
+        self._wants_kept_server = True
         self._plugins: PluginManager | None = None
         self.executor_options: dict[str, Any] = {}
         """Values of the chosen executor's own flags, by option name."""
@@ -65,6 +68,10 @@ class Session:
     ) -> None:
         if self._client is not None:
             self._client.close()
+        if self._kept_server is not None:
+            self._kept_server.close()
+            if isinstance(error, ServerUnreachableError) or (isinstance(error, ApiError) and error.status == 500):
+                error.add_note(f"what the server that stays wrote is in {self._kept_server.log}")
         if self._server is not None:
             has_failed = isinstance(error, ServerUnreachableError) and self._server.has_failed()
             self._server.close()
@@ -130,16 +137,55 @@ class Session:
     # --- the server -------------------------------------------------------------------------------
 
     def start_server(self) -> None:
-        """Start the embedded server if no server is configured; return without waiting for it.
+        """Start the embedded or the kept server if no server is configured; return without waiting for it.
 
         Raises:
             UserError: a URL and a database were given together.
         """
-        if self._server is not None or self._client is not None:
+        if self._server is not None or self._kept_server is not None or self._client is not None:
             return
         database = self._database()
-        if database is not None:
+        if database is not None and not self._uses_kept_server(database):
             self._start_server(database)
+
+    def _uses_kept_server(self, database: "Path | str") -> bool:
+        """Find or start the kept server if it is wanted for this database; return whether it is used.
+
+        An embedded server makes a database that does not exist yet.
+        """
+        is_wanted = self._wants_kept_server and self.config.client.keep_server and not self.is_completing
+        if not is_wanted or not isinstance(database, Path) or not database.is_file():
+            return False
+        from torc_framework.kept_server.kept_server import KeptServer, KeptServerError
+
+        server = KeptServer(database, idle_minutes=self.config.client.keep_server_minutes)
+        try:
+            server.start()
+        except (ConfigError, KeptServerError) as error:
+            server.close()
+            self._leave_kept_server(error)
+            return False
+        self._kept_server = server
+        return True
+
+    def _kept_url(self) -> str | None:
+        """Return the URL of the kept server when it answers; None if none is used."""
+        from torc_framework.kept_server.kept_server import KeptServerError
+
+        if self._kept_server is None:
+            return None
+        try:
+            return self._kept_server.url
+        except KeptServerError as error:
+            self._kept_server.close()
+            self._kept_server = None
+            self._leave_kept_server(error)
+            return None
+
+    def _leave_kept_server(self, error: Exception) -> None:
+        """Use no kept server in this call, with a warning that says why."""
+        self._wants_kept_server = False
+        print(one_line(f"Warning: the server that stays is not used: {error}"), file=sys.stderr)
 
     def _start_server(self, database: "Path | str") -> "EmbeddedServer":
         from torc_framework.embedded import EmbeddedServer
@@ -170,32 +216,48 @@ class Session:
 
     @property
     def client(self) -> "TorcClient":
-        """The client of the configured or of the embedded server; the first use waits until the latter listens."""
-        if self._client is None:
-            from torc_framework.client import TorcClient
+        """The client of the configured, the kept or the embedded server; the first use waits until the server listens.
 
-            if self.reads_only and self._server is None and (reads := self._reads()) is not None:
-                self._client = TorcClient.over(reads)
-                return self._client
-            self.start_server()
-            if self._server is not None:
-                self._client = TorcClient(self._server.url)
-            else:
-                username, password, password_file = self._credentials()
-                client = TorcClient(
-                    self.url or "",
-                    username=username,
-                    password=password,
-                    password_file=password_file,
-                    tls_ca=self.config.client.tls_ca,
-                )
-                self._check_version(client)
-                self._client = client
+        A command that only reads has no server where it can read the database itself, unless there is a kept one.
+        """
+        if self._client is None:
+            database = self._database()
+            self._client = self._configured_client() if database is None else self._local_client(database)
         return self._client
 
-    def _reads(self) -> "InProcessReads | None":
+    def _local_client(self, database: "Path | str") -> "TorcClient":
+        """Return the client of a server that is not configured, or of the database itself."""
+        from torc_framework.client import TorcClient
+
+        if self._server is None and (self._kept_server is not None or self._uses_kept_server(database)):
+            url = self._kept_url()
+            if url is not None:
+                return TorcClient(url)
+        if self.reads_only and self._server is None and (reads := self._reads(database)) is not None:
+            return TorcClient.over(reads)
+        return TorcClient((self._server or self._start_server(database)).url)
+
+    def _configured_client(self) -> "TorcClient":
+        """Return the client of the configured server.
+
+        Raises:
+            UserError: the server has another major version of the API.
+        """
+        from torc_framework.client import TorcClient
+
+        username, password, password_file = self._credentials()
+        client = TorcClient(
+            self.url or "",
+            username=username,
+            password=password,
+            password_file=password_file,
+            tls_ca=self.config.client.tls_ca,
+        )
+        self._check_version(client)
+        return client
+
+    def _reads(self, database: "Path | str") -> "InProcessReads | None":
         """Return what reads the database in this process; None if a server has to."""
-        database = self._database()
         if not isinstance(database, Path):
             return None
         from torc_framework.in_process import InProcessReads, open_to_read

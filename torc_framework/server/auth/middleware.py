@@ -99,7 +99,7 @@ class AuthMiddleware:
         path: str = scope["path"]
         length = len(self._prefix)
         if not hmac.compare_digest(path[:length].encode(), self._prefix.encode()) or path[length : length + 1] != "/":
-            raise AuthError(403, "this server belongs to one run of torc; its jobs reach it at TORC_API_URL")
+            raise AuthError(403, "this server belongs to one user's runs of torc; their jobs reach it at TORC_API_URL")
         scope["root_path"] = self._prefix
         scope["path"] = path[length:]
         scope["raw_path"] = scope["raw_path"][length:]

@@ -71,7 +71,7 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> St
     streams = EventStreamRoutes(database, waiting_calls, settings.limits)
     request_metrics = RequestMetrics()
     metrics = MetricsRoutes(database, waiting_calls, request_metrics, is_open=settings.open_metrics)
-    large_bodies = LargeBodyPool(database, is_shared=settings.token is None)
+    large_bodies = LargeBodyPool(database, is_shared=settings.parent_fd is None)
     # Starlette searches its routes in order: those of runners come first.
     plain = (RunnerApi(database, changes, waiting_calls, large_bodies), streams, metrics, HealthRoutes(database))
     app = Starlette(

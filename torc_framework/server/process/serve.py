@@ -13,6 +13,7 @@ from torc_framework.errors import ExitStatus, OperatorError
 from torc_framework.server.settings import API_PREFIX, ServerSettings
 
 if TYPE_CHECKING:
+    from torc_framework.server.process.idle_end import IdleEnd
     from torc_framework.server.process.tls import TlsFiles
 
 _log = logging.getLogger("torc.server")
@@ -30,8 +31,10 @@ class StartError(OperatorError):
     """The application did not start."""
 
 
-def serve(settings: ServerSettings, ready: Callable[[int], None] | None = None) -> int:
-    """Serve until SIGTERM, SIGINT or the end of the parent; return the exit code of the process.
+def serve(
+    settings: ServerSettings, ready: Callable[[int], None] | None = None, idle_end: "IdleEnd | None" = None
+) -> int:
+    """Serve until SIGTERM, SIGINT, the end of the parent or the idle end; return the exit code of the process.
 
     A free port (``port`` 0) is printed as soon as the kernel accepts connections; requests are answered once the
     application is imported.
@@ -39,6 +42,7 @@ def serve(settings: ServerSettings, ready: Callable[[int], None] | None = None) 
     Args:
         ready: Called with the port when requests are answered. A daemon passes it: then no port is printed and nothing
             is logged on standard error.
+        idle_end: When the server ends by itself.
 
     Raises:
         ConfigError: certificate, key or log file cannot be used.
@@ -62,7 +66,7 @@ def serve(settings: ServerSettings, ready: Callable[[int], None] | None = None) 
             ready(port)
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(app, listener, settings, certificate, on_ready))
+        runner.run(_serve(app, listener, settings, certificate, on_ready=on_ready, idle_end=idle_end))
     _log.info("the server ends", extra={"fields": {"pid": os.getpid()}})
     return int(ExitStatus.OK)
 
@@ -129,18 +133,22 @@ async def _serve(
     listener: socket.socket,
     settings: ServerSettings,
     certificate: "TlsFiles | None",
+    *,
     on_ready: Callable[[], None],
+    idle_end: "IdleEnd | None",
 ) -> None:
-    """Serve on the listening socket until a signal or the end of the parent."""
+    """Serve on the listening socket until a signal, the end of the parent or the idle end."""
     import anyio.to_thread
 
     from torc_framework.server.http.connection_limits import raise_open_file_limit
+    from torc_framework.server.process.idle_end import RequestActivity
     from torc_framework.server.process.uvicorn_server import StoppableServer, server_config
 
     raise_open_file_limit()
     if settings.threads is not None:
         anyio.to_thread.current_default_thread_limiter().total_tokens = settings.threads
-    server = StoppableServer(server_config(app, settings.limits, certificate), on_ready)
+    activity = None if idle_end is None else RequestActivity(app)
+    server = StoppableServer(server_config(activity or app, settings.limits, certificate), on_ready)
 
     def stop() -> None:
         app.state.waiting_calls.close()
@@ -151,7 +159,12 @@ async def _serve(
         loop.add_signal_handler(number, stop)
     if settings.parent_fd is not None:
         loop.add_reader(settings.parent_fd, _stop_at_end_of_file, loop, settings.parent_fd, stop)
-    await server.serve(sockets=[listener])
+    if activity is None or idle_end is None:
+        await server.serve(sockets=[listener])
+    else:
+        watch = loop.create_task(activity.end_when_idle(idle_end, stop))
+        await server.serve(sockets=[listener])
+        watch.cancel()
     if not server.started:
         raise StartError("the server could not start; see its log")
 

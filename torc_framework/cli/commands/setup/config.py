@@ -13,6 +13,7 @@ from torc_framework.cli.shared.session import session_of
 from torc_framework.distributions import how_to_get
 from torc_framework.errors import ExitStatus, UserError
 from torc_framework.system.private_files import make_private_folder, open_private
+from torc_framework.text.terminal import one_line
 
 if TYPE_CHECKING:
     from torc_framework.config import Config, ConfigFinding
@@ -44,12 +45,16 @@ def show(
         typer.Option("--format", "-f", metavar="toml|json", help="Output format (default: TOML)."),
     ] = None,
 ) -> None:
-    """Show every setting as TOML, with its source.
+    """Show every setting as TOML, with its source; and the servers that stay (client.keep_server).
 
     Examples:
         torc config show
         torc config show -f json
     """
+    from torc_framework.cli.programs import kept_servers
+    from torc_framework.kept_server.location import server_folder
+    from torc_framework.kept_server.server_files import running_servers
+
     session = session_of(ctx)
     if format_ not in (None, *_FORMATS):
         raise UserError(f"--format is {format_!r}; expected one of {', '.join(_FORMATS)}")
@@ -58,6 +63,7 @@ def show(
     config = session.config
     found = [(leaf, _displayed(leaf, config.value(leaf)), config.origin(leaf)) for leaf in config.settings()]
     options = [(key, value, origin) for key, value, origin in config.options()]
+    states = [*running_servers(server_folder())]
     if session.wants_json:
         document: dict[str, Any] = {}
         for path, value in [*((leaf.path, value) for leaf, value, _ in found), *((key, v) for key, v, _ in options)]:
@@ -67,6 +73,7 @@ def show(
             table[path[-1]] = value
         origins = [*((leaf.path, origin) for leaf, _, origin in found), *((key, origin) for key, _, origin in options)]
         document["origins"] = {".".join(path): origin for path, origin in origins if origin != "default"}
+        document["kept_servers"] = [kept_servers.facts(state) for state in states]
         print_json(document)
         return
     for leaf, value, origin in found:
@@ -76,6 +83,8 @@ def show(
             print(f"{leaf.key} = {_toml(value)}" + ("" if origin == "default" else f"  # {origin}"))
     for path, value, origin in options:
         print(f"{'.'.join(path)} = {_toml(value)}  # {origin}")
+    for state in states:
+        print(one_line(f"# server that stays: {kept_servers.text(state)}"))
 
 
 def _displayed(leaf: "SettingEntry", value: Any) -> Any:

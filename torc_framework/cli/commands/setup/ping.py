@@ -18,7 +18,7 @@ def ping(ctx: typer.Context) -> None:
         torc ping --url http://localhost:8080/torc-service/v1
     """
     session = session_of(ctx)
-    if session.url is None and not session.has_option("database"):
+    if session.url is None and not session.has_option("database") and not session.config.client.keep_server:
         raise ServerUnreachableError(
             "no server is named: --url, TORC_API_URL and client.api_url of the configuration are not set; commands "
             "then start a server of their own and stop it at their end; 'torc-server run' starts a lasting one and "
