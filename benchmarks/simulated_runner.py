@@ -140,13 +140,27 @@ class SimulatedRunner:
         workflow_id: The workflow.
         fleet: Collects what the runner sees.
         slots: Number of jobs that it claims at once.
+        num_cpus: Number of its CPUs.
+        num_gpus: Number of its GPUs.
+        wait_s: How long the server may hold a waiting call.
 
     Attributes:
         keeps_jobs: It ends as soon as it holds jobs, and does not report their ends.
     """
 
-    def __init__(self, ports: Sequence[int], workflow_id: int, fleet: FleetRecord, slots: int = 1) -> None:
+    def __init__(
+        self,
+        ports: Sequence[int],
+        workflow_id: int,
+        fleet: FleetRecord,
+        slots: int = 1,
+        *,
+        num_cpus: int = 64,
+        num_gpus: int = 0,
+        wait_s: float = WAIT_S,
+    ) -> None:
         self._ports, self._workflow_id, self._fleet, self._slots = list(ports), workflow_id, fleet, slots
+        self._offer, self._wait_s = OFFER | {"num_cpus": num_cpus, "num_gpus": num_gpus}, wait_s
         self._reporter, self._waiter = Connection(self._ports[0]), Connection(self._ports[0])
         self._node = self._seq = 0
         self._held: list[dict[str, Any]] = []
@@ -174,7 +188,7 @@ class SimulatedRunner:
                     return
                 if not self._held:
                     await self._read_counts()
-                wait_s = 0.0 if self._held else WAIT_S
+                wait_s = 0.0 if self._held else self._wait_s
         finally:
             self._reporter.close()
             self._waiter.close()
@@ -220,8 +234,8 @@ class SimulatedRunner:
             "run_id": 1,
             "seq": self._seq,
             "slots": self._slots if slots is None else slots,
-            "free": OFFER,
-            "total": OFFER,
+            "free": self._offer,
+            "total": self._offer,
             "ended": ends,
             "wait_s": wait_s,
         }

@@ -24,7 +24,8 @@ from torc_framework.server.async_routes.plan_bodies import (
     decode_body,
     holds_plan_lines,
 )
-from torc_framework.server.async_routes.waiting_calls import WaitingCall, WaitingCalls, WaitingExchange
+from torc_framework.server.async_routes.waiting_calls import WaitingCalls
+from torc_framework.server.async_routes.waiting_exchanges import WaitingCall, WaitingExchange
 from torc_framework.server.dispatch.change_queue import ChangeQueue
 from torc_framework.server.dispatch.large_bodies import LargeBodyPool
 from torc_framework.server.http.access_log import add_log_fields
@@ -99,18 +100,20 @@ class RunnerApi:
         """Carry out an exchange that waits while there is nothing to answer."""
         node_id = exchange_request.compute_node_id
         deadline = asyncio.get_running_loop().time() + min(exchange_request.wait_s, MAX_WAIT_S)
-        with self._waiting_calls.exchange(
-            workflow_id, node_id, exchange_request.seq, exchange_request.unstarted
-        ) as call:
-            reply = await self._exchange(caller, workflow_id, exchange_request)
-            self._add_vacancies(workflow_id, exchange_request, reply)
-            if not _has_content(reply) and await self._note_vacancy(call, workflow_id, exchange_request):
-                self._waiting_calls.end_exchanges_with_unstarted_jobs(workflow_id, node_id)
+        with self._waiting_calls.exchange(workflow_id, exchange_request) as call:
+            with self._waiting_calls.reading(workflow_id, call):
+                reply = await self._exchange(caller, workflow_id, exchange_request)
+                self._add_vacancies(workflow_id, exchange_request, reply)
+                if not _has_content(reply) and await self._note_vacancy(call, workflow_id, exchange_request):
+                    self._waiting_calls.end_exchanges_with_unstarted_jobs(workflow_id, node_id)
             while not _has_content(reply) and await self._wait(call, deadline, reply.due_in_s):
                 if await request.is_disconnected():
                     break  # the runner would not receive the jobs
-                if not await self._note_vacancy(call, workflow_id, exchange_request):
-                    reply = await self._exchange(caller, workflow_id, _without_reports(exchange_request))
+                with self._waiting_calls.reading(workflow_id, call):
+                    if not await self._note_vacancy(call, workflow_id, exchange_request):
+                        reply = await self._exchange(caller, workflow_id, _without_reports(exchange_request))
+                        if not _has_content(reply):  # other runners took the jobs, or it cannot start them
+                            await self._note_vacancy(call, workflow_id, exchange_request)
         return reply
 
     async def _note_vacancy(self, call: WaitingExchange, workflow_id: int, exchange_request: ExchangeRequest) -> bool:
@@ -119,11 +122,10 @@ class RunnerApi:
         If it has something, the runner waits for nothing that others hold: it gets that, or cannot start it.
         """
         call.vacancy = None
-        if await self._may_have_reply(workflow_id, exchange_request):
-            return False
-        if exchange_request.slots > 0:
+        call.found_nothing = not await self._may_have_reply(workflow_id, exchange_request)
+        if call.found_nothing and exchange_request.slots > 0:
             call.vacancy = Vacancy(exchange_request.slots, exchange_request.free)
-        return True
+        return call.found_nothing
 
     def _add_vacancies(self, workflow_id: int, exchange_request: ExchangeRequest, reply: ExchangeReply) -> None:
         """Tell a runner that holds unstarted jobs which others wait for jobs."""

@@ -103,6 +103,7 @@ def run_worker(channel: Connection, database: Database, operations: Mapping[str,
     committed = CommittedChanges()
     database.use_write_lock(_RemoteWriteLock(channel))
     database.on_workflows_to_wake(committed.workflows_to_wake.update)
+    database.on_workflows_with_ready_jobs(committed.workflows_with_ready_jobs.update)
     database.on_workflows_with_events(committed.workflows_with_events.update)
     database.on_stored_events(committed.events.extend)
     while True:
@@ -116,6 +117,7 @@ def run_worker(channel: Connection, database: Database, operations: Mapping[str,
             result = carry_out(operations[order.operation], order.scope, body)
         result.committed = CommittedChanges(
             set(committed.workflows_to_wake),
+            set(committed.workflows_with_ready_jobs),
             set(committed.workflows_with_events),
             list(committed.events),
             database.transition_counts.copy(),
@@ -124,6 +126,7 @@ def run_worker(channel: Connection, database: Database, operations: Mapping[str,
         channel.send(result)
         for part in (
             committed.workflows_to_wake,
+            committed.workflows_with_ready_jobs,
             committed.workflows_with_events,
             committed.events,
             database.transition_counts,

@@ -37,6 +37,7 @@ class CommittedChanges:
     """What one or several transactions changed, for the listeners of a `Database`; the attributes are those of `Tx`."""
 
     workflows_to_wake: set[int] = Factory(set)
+    workflows_with_ready_jobs: set[int] = Factory(set)
     workflows_with_events: set[int] = Factory(set)
     events: list[tuple[int, int, str]] = Factory(list)
     transition_counts: Counter[str] = Factory(Counter)
@@ -60,6 +61,7 @@ class Database(ABC):
         self.source = source
         self.name = name
         self._wake_listeners: list[WorkflowListener] = []
+        self._ready_listeners: list[WorkflowListener] = []
         self._workflow_event_listeners: list[WorkflowListener] = []
         self._event_listeners: list[EventListener] = []
         self.transition_counts = Counter[str]()
@@ -89,6 +91,10 @@ class Database(ABC):
         """Call ``listener`` after each commit with `Tx.workflows_to_wake`, if any, in the thread that committed."""
         self._wake_listeners.append(listener)
 
+    def on_workflows_with_ready_jobs(self, listener: WorkflowListener) -> None:
+        """Call ``listener`` after each commit with `Tx.workflows_with_ready_jobs`, if any, likewise."""
+        self._ready_listeners.append(listener)
+
     def on_workflows_with_events(self, listener: WorkflowListener) -> None:
         """Call ``listener`` after each commit with `Tx.workflows_with_events`, if any, in the thread that committed."""
         self._workflow_event_listeners.append(listener)
@@ -115,6 +121,7 @@ class Database(ABC):
                 self.transition_counts.update(committed.transition_counts)
         for workflow_ids, listeners in (
             (committed.workflows_to_wake, self._wake_listeners),
+            (committed.workflows_with_ready_jobs, self._ready_listeners),
             (committed.workflows_with_events, self._workflow_event_listeners),
         ):
             if workflow_ids:

@@ -186,7 +186,7 @@ class PostgresDatabase(Database):
         return PostgresTx(connection)
 
     def _before_commit(self, tx: Tx) -> None:
-        if tx.workflows_to_wake or tx.workflows_with_events:
+        if tx.workflows_to_wake or tx.workflows_with_ready_jobs or tx.workflows_with_events:
             _raw(tx.connection).execute(f"NOTIFY {_CHANNEL}, '{self._sender}'", prepare=False)
 
     def _translated(self, error: Exception) -> Exception | None:

@@ -148,8 +148,10 @@ class Tx:
 
     Attributes:
         connection: SQLAlchemy's connection, for statements that need not be fast.
-        workflows_to_wake: Workflows in which jobs became ready, or that are complete, canceled or deleted: the server
-            wakes their waiting runners.
+        workflows_to_wake: Workflows whose runners have to hear of a change, such as the end, the cancellation or the
+            deletion of the workflow, or a job to stop: the server wakes all of their waiting runners.
+        workflows_with_ready_jobs: Workflows in which jobs became ready, or were interrupted and may become ready: the
+            server wakes waiting runners that have free places, a few at a time.
         workflows_with_events: Workflows with new events, or that are deleted: the server wakes their event streams.
         events: The new events, each as (workflow, time in milliseconds, JSON text).
         transition_counts: How many jobs changed their status, by the name of the transition.
@@ -158,6 +160,7 @@ class Tx:
     def __init__(self, connection: sa.Connection) -> None:
         self.connection = connection
         self.workflows_to_wake: set[int] = set()
+        self.workflows_with_ready_jobs: set[int] = set()
         self.workflows_with_events: set[int] = set()
         self.events: list[tuple[int, int, str]] = []
         self.transition_counts: dict[str, int] = {}
@@ -202,6 +205,7 @@ class Tx:
     def add_notifications(self, part: "Tx") -> None:
         """Add what the listeners would get from a part of this transaction."""
         self.workflows_to_wake |= part.workflows_to_wake
+        self.workflows_with_ready_jobs |= part.workflows_with_ready_jobs
         self.workflows_with_events |= part.workflows_with_events
         self.events += part.events
         for name, count in part.transition_counts.items():
@@ -238,6 +242,7 @@ class Tx:
     def discard_notifications(self) -> None:
         """Forget what the listeners would get, after the changes of this transaction were rolled back to its begin."""
         self.workflows_to_wake.clear()
+        self.workflows_with_ready_jobs.clear()
         self.workflows_with_events.clear()
         self.events.clear()
         self.transition_counts.clear()

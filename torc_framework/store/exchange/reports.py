@@ -261,7 +261,7 @@ def _apply_ending(
     if report.interrupted and status is JobStatus.TERMINATED:
         outcomes.interrupted.append((result_id, job.id))
         state.has_interrupted = True
-        state.tx.workflows_to_wake.add(state.workflow_id)  # another runner may go on with it
+        state.tx.workflows_with_ready_jobs.add(state.workflow_id)  # another runner may go on with it
     else:
         badly = ends_badly(status, report.return_code)
         outcomes.ended.append((int(status), int(badly), result_id, job.id))

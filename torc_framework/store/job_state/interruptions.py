@@ -46,7 +46,7 @@ def resume_interrupted(tx: Tx, events: TransactionEvents) -> list[int]:
     job_ids = [job_id for (job_id,) in tx.rows(_INTERRUPTED, events.workflow_id)]
     if job_ids:
         transitions.resumed(tx, job_ids)
-        tx.workflows_to_wake.add(events.workflow_id)
+        tx.workflows_with_ready_jobs.add(events.workflow_id)
     for start in range(0, len(job_ids), JOBS_A_ROW):
         events.add("jobs_resumed", job_ids=job_ids[start : start + JOBS_A_ROW])
     return job_ids

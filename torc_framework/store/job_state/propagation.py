@@ -111,7 +111,7 @@ def propagate(
     events.jobs_ready(changes.ready)
     now_ready = [*ready, *changes.ready]
     if now_ready:
-        tx.workflows_to_wake.add(events.workflow_id)
+        tx.workflows_with_ready_jobs.add(events.workflow_id)
     if has_actions:
         count_triggers(tx, now_ready, [*endings, *changes.canceled])
     return bool(endings) and not now_ready and announce_completion(tx, events)

@@ -224,7 +224,9 @@ def delete_jobs(tx: Tx, workflow_id: int, job_ids: Sequence[int], *, force: bool
     done = propagate_deletion(tx, events, waiting)
     count_triggers(tx, done.ready, done.canceled)
     events.write(tx)
-    if done.ready or is_finished(tx, workflow_id):
+    if done.ready:
+        tx.workflows_with_ready_jobs.add(workflow_id)
+    elif is_finished(tx, workflow_id):
         tx.workflows_to_wake.add(workflow_id)
     return count
 
