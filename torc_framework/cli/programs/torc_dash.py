@@ -1,0 +1,126 @@
+"""The program ``torc-dash``: reads flags and settings, and serves the dashboard."""
+
+import argparse
+import asyncio
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from torc_framework import __version__
+from torc_framework.cli.programs.program_parser import ProgramParser
+from torc_framework.cli.programs.server_flags import add_settings, given_settings
+from torc_framework.config.sections import DashSection
+from torc_framework.distributions import install_extra
+from torc_framework.errors import ConfigError, ExitStatus, TorcError, UserError
+from torc_framework.system.environment import variable
+from torc_framework.text.terminal import cleaned
+
+if TYPE_CHECKING:
+    from torc_framework.config import Config
+
+TOKEN_VARIABLE: Final = "TORC_DASH_TOKEN"
+"""Environment variable with the start token, for programs that make the dashboard's URL themselves."""
+LEAST_TOKEN: Final = 16
+"""Length of the shortest start token that is accepted."""
+DEFAULT_URL: Final = "http://localhost:8080/torc-service/v1"
+"""Server without a configured one (Torc's default)."""
+
+
+def _parser() -> ProgramParser:
+    parser = ProgramParser(
+        prog="torc-dash",
+        description="The dashboard of torc: a web page for workflows, served to this machine.",
+        epilog=f"The printed URL holds the start token, which opens everything; it is that of {TOKEN_VARIABLE}, else a "
+        "random one. At a server with --require-auth, people without it log in with their own name and password.",
+        examples=(
+            "torc-dash --standalone",
+            "torc-dash --api-url http://myserver:9000/torc-service/v1",
+            "torc-dash --port 0 --allowed-host torc.example.org",
+        ),
+    )
+    parser.add_argument("--version", action="version", version=f"torc-dash {__version__}", help="Show the version.")
+    add_settings(parser, DashSection)
+    return parser
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from torc_framework.config import Config
+
+    config = Config.load(flags={("dash", *path): value for path, value in given_settings(arguments).items()})
+    try:
+        import httpx2  # noqa: F401 - only whether the extra is installed
+    except ImportError as error:
+        raise UserError(f"the library for requests to the server is missing: {install_extra('dash')}") from error
+    return asyncio.run(_run(config))
+
+
+async def _run(config: "Config") -> int:
+    from torc_framework.dashboard.app import Access, make_app
+    from torc_framework.dashboard.upstream.identity import UpstreamServer, process_credentials
+    from torc_framework.server.process.uvicorn_server import StoppableServer, server_config
+    from torc_framework.server.settings import LimitSettings
+
+    dash, client = config.dash, config.client
+    url = dash.api_url or client.api_url or DEFAULT_URL
+    listener = _listen(dash.host, dash.port)
+    port = listener.getsockname()[1]
+    access = Access(
+        _token(),
+        dash.host,
+        port,
+        dash.allowed_hosts,
+        dash.base_path,
+        dash.frame_ancestors,
+        dash.session_hours * 3600,
+    )
+    upstream = UpstreamServer(url, tls_ca=client.tls_ca)
+    app = make_app(access, upstream, process_credentials(url, client.username))
+
+    def ready() -> None:
+        host = f"[{dash.host}]" if ":" in dash.host else dash.host
+        print(f"TORC_DASH_URL=http://{host}:{port}{dash.base_path}/?token={access.token}", flush=True)
+
+    server = StoppableServer(server_config(app, LimitSettings(), None), ready)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, server.stop)
+    await server.serve(sockets=[listener])
+    return int(ExitStatus.OK)
+
+
+def _token() -> str:
+    given = variable(TOKEN_VARIABLE)
+    if given is None:
+        return secrets.token_urlsafe(32)
+    if len(given) < LEAST_TOKEN:
+        raise ConfigError(f"environment variable {TOKEN_VARIABLE}: a token has {LEAST_TOKEN} characters at least")
+    return given
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family, backlog=256)
+    except OSError as error:
+        advice = "; --port 0 takes a free one" if port else ""
+        raise UserError(f"cannot listen on {host}:{port}: {error.strerror or error}{advice}") from error
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``torc-dash`` with these arguments; return the exit code of the process."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return _serve(arguments)
+    except TorcError as error:
+        print(f"Error: {cleaned(str(error))}", file=sys.stderr)
+        return int(error.exit_status)
+    except KeyboardInterrupt:
+        return int(ExitStatus.INTERRUPTED)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
