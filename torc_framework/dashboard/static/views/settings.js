@@ -1,0 +1,59 @@
+// How the page looks in this browser, and the settings of torc on the machine of torc-dash.
+
+import { html } from "../vendor/ui.js";
+import { isOwner } from "../core/api.js";
+import { useData } from "../core/data.js";
+import { prefer, preferences } from "../core/preferences.js";
+import { Command, Shown } from "../parts/basics.js";
+import { PlainTable } from "../parts/plain_table.js";
+
+const CHOICES = [
+  { name: "theme", title: "Theme", values: [["system", "As the system"], ["light", "Light"], ["dark", "Dark"]] },
+  { name: "zone", title: "Times", values: [["local", "In my zone"], ["utc", "In UTC"]] },
+  { name: "density", title: "Rows of tables", values: [["normal", "Normal"], ["compact", "Compact"]] },
+];
+
+export function Settings() {
+  return html`<header class="view-head"><h1>Settings</h1></header>
+    <section class="card" aria-labelledby="browser"><h2 id="browser">This browser</h2>
+      ${CHOICES.map(({ name, title, values }) => html`<fieldset key=${name}><legend>${title}</legend>
+        ${values.map(([value, label]) => html`<label class="check" key=${value}><input type="radio" name=${name} value=${value} checked=${/** @type {any} */ (preferences.value)[name] === value} onChange=${() => prefer({ [name]: value })} /> ${label}</label>`)}
+      </fieldset>`)}
+    </section>
+    ${isOwner() ? html`<${TorcSettings} />` : ""}`;
+}
+
+/** The settings of torc, with their sources. */
+function TorcSettings() {
+  const from = useData("dash/settings", {}, { live: false, everyMs: 0 });
+  return html`<section class="card" aria-labelledby="torc"><h2 id="torc">Settings of torc</h2>
+    <p class="muted">Read when a program starts. Change them in the configuration file or the environment.</p>
+    <${Shown} from=${from}>${(/** @type {any} */ data) => html`<${PlainTable} label="Settings" rows=${rowsOf(data)} keyOf=${(/** @type {any} */ row) => row.name} columns=${[
+      { title: "Setting", show: (/** @type {any} */ row) => html`<code>${row.name}</code>` },
+      { title: "Value", show: (/** @type {any} */ row) => html`<span class="mono">${row.value}</span>` },
+      { title: "From", show: (/** @type {any} */ row) => row.source },
+    ]} />`}<//>
+    <p><${Command} text="torc config show" /></p>
+  </section>`;
+}
+
+/**
+ * Settings as rows; the document is nested by sections, or a list of settings.
+ * @param {any} data
+ * @returns {{name: string, value: string, source: string}[]}
+ */
+function rowsOf(data) {
+  if (Array.isArray(data?.settings)) {
+    return data.settings.map((/** @type {any} */ each) => ({ name: each.name ?? each.key, value: valueText(each.value), source: each.source ?? "" }));
+  }
+  return flat("", data);
+}
+
+/** @param {string} prefix @param {any} value @returns {{name: string, value: string, source: string}[]} */
+function flat(prefix, value) {
+  if (value === null || typeof value !== "object" || Array.isArray(value)) return [{ name: prefix, value: valueText(value), source: "" }];
+  return Object.entries(value).flatMap(([name, each]) => flat(prefix ? `${prefix}.${name}` : name, each));
+}
+
+/** @param {any} value */
+const valueText = (value) => (value === null || value === undefined ? "" : typeof value === "object" ? JSON.stringify(value) : String(value));

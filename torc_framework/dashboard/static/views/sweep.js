@@ -1,0 +1,2 @@
+import { html } from "../vendor/ui.js";
+export const Sweep = () => html`<p>…</p>`;
