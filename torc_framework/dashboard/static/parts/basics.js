@@ -93,12 +93,11 @@ export function Shown({ from, children }) {
  */
 export function StatusBar({ counts }) {
   const labels = statusOrder().filter((label) => counts[label]);
-  const total = labels.reduce((sum, label) => sum + counts[label], 0);
   const text = labels.map((label) => `${countText(counts[label])} ${statusLook(label).word}`).join(", ");
   return html`<span class="bar" role="img" aria-label=${text || "no jobs"} title=${text}>
     ${BAR_ORDER.filter((label) => counts[label]).map(
       (label) =>
-        html`<span key=${label} class=${`bar-part bar-${label}`} style=${{ flexGrow: counts[label] / total }}></span>`,
+        html`<span key=${label} class=${`bar-part bar-${label}`} style=${{ flexGrow: counts[label] }}></span>`,
     )}
   </span>`;
 }

@@ -47,6 +47,7 @@ export function RunnerTable({ id, isShort = false }) {
     { title: "GPUs", isNumber: true, show: (/** @type {any} */ node) => node.num_gpus || "" },
     { title: "Started", show: (/** @type {any} */ node) => html`<${Time} at=${node.start_time} />` },
     { title: "Worked", isNumber: true, show: (/** @type {any} */ node) => durationText(workedSeconds(node)) },
+    { title: "Time left", isNumber: true, show: (/** @type {any} */ node) => timeLeft(node) },
     ...(isShort ? [] : [{ title: "Log", show: (/** @type {any} */ node) => html`<button type="button" class="small" onClick=${() => openLog(id, { node: node.id }, `Log of runner ${node.id}`, node.is_active)}>Show</button>` }]),
   ]} />
   ${nodes.data.has_more ? html`<p class="muted">${countText(rows.length)} of ${countText(nodes.data.total_count)}.</p>` : ""}`;
@@ -56,6 +57,23 @@ export function RunnerTable({ id, isShort = false }) {
 function workedSeconds(node) {
   if (!node.is_active && node.duration_seconds !== undefined) return node.duration_seconds;
   return Math.max(0, (now.value - (milliseconds(node.start_time) ?? now.value)) / 1000);
+}
+
+/** What is left of a runner's own time limit. @param {any} node */
+function timeLeft(node) {
+  const limit = isoSeconds(node.time_limit);
+  return node.is_active && limit !== null ? durationText(Math.max(0, limit - workedSeconds(node))) : "";
+}
+
+/**
+ * Return the seconds of a duration in ISO form, such as "PT1H30M"; null for other texts.
+ * @param {string | null | undefined} text
+ */
+function isoSeconds(text) {
+  const match = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?$/.exec(text ?? "");
+  if (!match) return null;
+  const [, days = 0, hours = 0, minutes = 0, seconds = 0] = match;
+  return 86400 * Number(days) + 3600 * Number(hours) + 60 * Number(minutes) + Number(seconds);
 }
 
 /** @param {number} id @param {Record<string, any>} which @param {string} title @param {boolean} isLive */
