@@ -1,5 +1,6 @@
 """Declarations of all sections of the configuration except ``[server]``, which the server declares."""
 
+import re
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -23,6 +24,19 @@ def _check_url(text: str) -> None:
         is_url = False
     if not is_url:
         raise ValueError("expected the URL of a Torc server, such as http://localhost:8080/torc-service/v1")
+
+
+def _check_base_path(text: str) -> None:
+    """Raise `ValueError` for a text that is not the beginning of a URL's path."""
+    if not re.fullmatch(r"(?:/[A-Za-z0-9._~-]+)*/?", text):
+        raise ValueError("expected a path such as /node/n1/8090")
+
+
+def _check_frame_ancestors(text: str) -> None:
+    """Raise `ValueError` for a text that is not the value of frame-ancestors (Content Security Policy Level 3)."""
+    source = r"(?:'self'|[\w.:/*\[\]-]+)"
+    if not re.fullmatch(rf"'none'|{source}(?: {source})*", text, re.ASCII):
+        raise ValueError("expected 'none', 'self', or sites such as https://ondemand.example.org")
 
 
 @frozen(eq=False, repr=False)
@@ -148,13 +162,9 @@ class DashSection:
         check=_check_url,
     )
     torc_bin: str = setting("torc", "The program torc, which carries out commands.", metavar="PATH")
-    torc_server_bin: str = setting(
-        "torc-server", "The program torc-server, which --standalone starts.", metavar="PATH"
-    )
+    torc_server_bin: str = setting("torc-server", "The program torc-server, which --standalone starts.", metavar="PATH")
     standalone: bool = setting(False, "Start a server along with the dashboard; it ends with the dashboard.")
-    server_port: int = setting(
-        0, "Port of that server; 0 takes a free one.", low=0, high=65_535, metavar="PORT"
-    )
+    server_port: int = setting(0, "Port of that server; 0 takes a free one.", low=0, high=65_535, metavar="PORT")
     database: str | None = setting(
         None,
         "Database of that server; by default the one that commands use without a server.",
@@ -172,12 +182,20 @@ class DashSection:
         metavar="NAME",
     )
     base_path: str = setting(
-        "", "Path that a proxy in front leaves before the dashboard's own, such as /node/n1/8090.", metavar="PATH"
+        "",
+        "Path that a proxy in front leaves before the dashboard's own, such as /node/n1/8090.",
+        metavar="PATH",
+        check=_check_base_path,
     )
     frame_ancestors: str = setting(
-        "'none'", "Sites that may show the dashboard in a frame, as in a content security policy.", metavar="SITES"
+        "'none'",
+        "Sites that may show the dashboard in a frame, as in a content security policy.",
+        metavar="SITES",
+        check=_check_frame_ancestors,
     )
-    session_hours: float = setting(12.0, "Time without use after which a reader has to log in again.", unit="h", low=0.01)
+    session_hours: float = setting(
+        12.0, "Time without use after which a reader has to log in again.", unit="h", low=0.01
+    )
 
 
 @frozen(eq=False, repr=False)

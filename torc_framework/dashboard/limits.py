@@ -22,6 +22,10 @@ STREAMS: Final = 500
 """Event streams to readers."""
 STREAMS_OF_SESSION: Final = 32
 """The same, of one session."""
+FEEDS: Final = 64
+"""Event streams from the server: one for each workflow and user."""
+FEED_IDLE_S: Final = 60.0
+"""Seconds without readers after which a stream from the server is closed."""
 KEPT_EVENTS: Final = 5_000
 """Latest events of a workflow that are kept for readers; a reader that lacks more has to load all anew."""
 EVENTS_PER_SECOND: Final = 200

@@ -2,25 +2,28 @@
 
 import argparse
 import asyncio
+import os
 import secrets
 import signal
 import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from torc_framework import __version__
 from torc_framework.cli.programs.program_parser import ProgramParser
 from torc_framework.cli.programs.server_flags import add_settings, given_settings
 from torc_framework.config.sections import DashSection
 from torc_framework.distributions import install_extra
-from torc_framework.errors import ConfigError, ExitStatus, TorcError, UserError
+from torc_framework.errors import ConfigError, ExitStatus, OperatorError, TorcError, UserError
 from torc_framework.system.environment import variable
 from torc_framework.text.terminal import cleaned
 
 if TYPE_CHECKING:
     from torc_framework.config import Config
+    from torc_framework.dashboard.app import Dashboard
+    from torc_framework.embedded import EmbeddedServer
 
 TOKEN_VARIABLE: Final = "TORC_DASH_TOKEN"
 """Environment variable with the start token, for programs that make the dashboard's URL themselves."""
@@ -59,15 +62,64 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 async def _run(config: "Config") -> int:
-    from torc_framework.dashboard.app import Access, make_app
-    from torc_framework.dashboard.upstream.identity import UpstreamServer, process_credentials
     from torc_framework.server.process.uvicorn_server import StoppableServer, server_config
     from torc_framework.server.settings import LimitSettings
 
-    dash, client = config.dash, config.client
-    url = dash.api_url or client.api_url or DEFAULT_URL
+    dash = config.dash
     listener = _listen(dash.host, dash.port)
     port = listener.getsockname()[1]
+    dashboard = _dashboard(config, port)
+    own = dashboard.server
+    try:
+        if own is not None:
+            await asyncio.to_thread(own.start)
+            print(f"torc-server runs at {dashboard.upstream.shown}; it ends with the dashboard.", flush=True)
+
+        def ready() -> None:
+            print(f"Dashboard: {_page_url(dash, port)}?token={dashboard.access.token}", flush=True)
+
+        server = StoppableServer(server_config(dashboard.app(), LimitSettings(), None), ready)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, server.stop)
+        await server.serve(sockets=[listener])
+        if not server.started:
+            raise OperatorError("the dashboard could not start")
+    finally:
+        if own is not None:
+            await asyncio.to_thread(own.stop)
+    return int(ExitStatus.OK)
+
+
+def _page_url(dash: DashSection, port: int) -> str:
+    host = f"[{dash.host}]" if ":" in dash.host else dash.host
+    return f"http://{host}:{port}{dash.base_path.rstrip('/')}/"
+
+
+def _dashboard(config: "Config", port: int) -> "Dashboard":
+    """Return the dashboard as it is configured.
+
+    Raises:
+        ConfigError: the URL, the certificates, the token or the password file cannot be used.
+    """
+    from torc_framework.cli.shared.plugin_flags import configured_executors
+    from torc_framework.dashboard.app import Access, Dashboard
+    from torc_framework.dashboard.upstream.identity import PROCESS, Identity, UpstreamServer, process_credentials
+    from torc_framework.dashboard.upstream.standalone import StandaloneServer
+    from torc_framework.dashboard.work.context import WorkContext
+    from torc_framework.plugins.manager import PluginManager
+
+    dash, client = config.dash, config.client
+    url = None if dash.standalone else dash.api_url or client.api_url or DEFAULT_URL
+    upstream = UpstreamServer(url, tls_ca=client.tls_ca)
+    credentials = None if dash.standalone else process_credentials(url, client.username)
+    context = WorkContext(
+        PluginManager.load,
+        lambda plugins: configured_executors(config, plugins),
+        _program(dash.torc_bin, "torc"),
+        Path.cwd(),
+        client.run.output_dir.absolute(),
+    )
     access = Access(
         _token(),
         dash.host,
@@ -77,23 +129,31 @@ async def _run(config: "Config") -> int:
         dash.frame_ancestors,
         dash.session_hours * 3600,
     )
-    upstream = UpstreamServer(url, tls_ca=client.tls_ca)
-    app = make_app(access, upstream, process_credentials(url, client.username))
+    server = StandaloneServer(lambda: _own_server(dash), upstream) if dash.standalone else None
+    return Dashboard(access, upstream, Identity(PROCESS, upstream, credentials), context, server)
 
-    def ready() -> None:
-        host = f"[{dash.host}]" if ":" in dash.host else dash.host
-        print(f"TORC_DASH_URL=http://{host}:{port}{dash.base_path}/?token={access.token}", flush=True)
 
-    server = StoppableServer(server_config(app, LimitSettings(), None), ready)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, server.stop)
-    await server.serve(sockets=[listener])
-    return int(ExitStatus.OK)
+def _own_server(dash: DashSection) -> "EmbeddedServer":
+    from torc_framework.config import database_location, default_database
+    from torc_framework.embedded import EmbeddedServer
+
+    database = database_location(dash.database) if dash.database else default_database()
+    return EmbeddedServer(database, port=dash.server_port, program=_program(dash.torc_server_bin, "torc-server"))
+
+
+def _program(given: str, name: str) -> tuple[str, ...]:
+    """Return the command line of a program: the one that is given, else that of this installation.
+
+    Without -P Python would import modules of the current folder.
+    """
+    if given != name:
+        return (given,)
+    return (sys.executable, "-P", "-m", f"torc_framework.cli.programs.{name.replace('-', '_')}")
 
 
 def _token() -> str:
     given = variable(TOKEN_VARIABLE)
+    os.environ.pop(TOKEN_VARIABLE, None)  # children do not need it
     if given is None:
         return secrets.token_urlsafe(32)
     if len(given) < LEAST_TOKEN:

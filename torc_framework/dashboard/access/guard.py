@@ -3,7 +3,6 @@ of every answer.
 """
 
 import ipaddress
-import re
 import socket
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -19,7 +18,6 @@ _WITHOUT_SESSION: Final = frozenset({"/dash/session", "/login"})
 _CHECKED: Final = ("/api/", "/dash/", "/login", "/logout")
 """Beginnings of the paths that only the page itself may ask for."""
 CSRF_HEADER: Final = b"x-torc-csrf"
-_ANCESTORS: Final = re.compile(r"'none'|'self'|[\w.:/*\[\]-]+(?: [\w.:/*\[\]-]+)*")
 
 
 def content_policy(frame_ancestors: str) -> str:
@@ -32,11 +30,6 @@ def content_policy(frame_ancestors: str) -> str:
         "default-src 'self'; img-src 'self' data:; base-uri 'none'; object-src 'none'; form-action 'self'; "
         f"frame-ancestors {frame_ancestors}"
     )
-
-
-def is_frame_ancestors(text: str) -> bool:
-    """Return whether a text is a list of sources that a content security policy may hold."""
-    return _ANCESTORS.fullmatch(text) is not None
 
 
 class Guard:
@@ -108,21 +101,17 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: Mapping[bytes, bytes], session: Session | None) -> tuple[int, str] | None:
         """Return status and reason for which a request is refused; None if it is not."""
-        path, method = scope["path"], scope["method"]
+        path, changes = scope["path"], scope["method"] not in _UNCHANGING
         host = headers.get(b"host", b"").decode("latin-1")
         if not self._is_own_host(host):
             return 403, f"this dashboard is not called {host[:100]!r}; allow the name with --allowed-host"
         if not path.startswith(_CHECKED):
-            return None if method in _UNCHANGING else (405, "only GET is possible here")
+            return (405, "only GET is possible here") if changes else None
         if (stranger := self._other_origin(headers, host)) is not None:
             return 403, f"the page of {stranger[:100]!r} may not ask this; allow its host with --allowed-host"
         if path in _WITHOUT_SESSION:
             return None
-        if session is None:
-            return 401, "log in first"
-        if method not in _UNCHANGING and not session.has_csrf(headers.get(CSRF_HEADER, b"").decode("latin-1")):
-            return 403, "the header X-Torc-CSRF is missing or wrong; load the page anew"
-        return None
+        return _session_refusal(session, headers.get(CSRF_HEADER, b""), changes=changes)
 
     def _is_own_host(self, host: str) -> bool:
         """Return whether a request names this dashboard: a page of another site that points its name here does not."""
@@ -147,6 +136,15 @@ class Guard:
     def _secret(self, headers: Mapping[bytes, bytes]) -> str | None:
         pairs = (pair.strip().partition("=") for pair in headers.get(b"cookie", b"").decode("latin-1").split(";"))
         return next((value for name, _, value in pairs if name == self._cookie), None)
+
+
+def _session_refusal(session: Session | None, csrf: bytes, *, changes: bool) -> tuple[int, str] | None:
+    """Return status and reason for which a session may not send a request; None if it may."""
+    if session is None:
+        return 401, "log in first"
+    if changes and not session.has_csrf(csrf.decode("latin-1")):
+        return 403, "the header X-Torc-CSRF is missing or wrong; load the page anew"
+    return None
 
 
 def host_name(host: str) -> str:

@@ -172,6 +172,4 @@ class LoginRoutes:
     def _set_cookie(self, request: Request, answer: Response, session: Session) -> None:
         secret = self._sessions.add(session)
         is_https = request.headers.get("x-forwarded-proto", "") == "https"
-        answer.set_cookie(
-            self._cookie, secret, path=None, httponly=True, samesite="strict", secure=is_https
-        )
+        answer.set_cookie(self._cookie, secret, path=None, httponly=True, samesite="strict", secure=is_https)

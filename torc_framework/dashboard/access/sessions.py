@@ -79,6 +79,11 @@ class SessionStore:
         self._sessions[secret] = session
         return secret
 
+    def is_live(self, session: Session) -> bool:
+        """Return whether a reader is logged in, and was not idle for too long."""
+        is_idle = self._clock() - session.last_used > self.idle_s
+        return not is_idle and (session.is_owner or session.identity is not None)
+
     def end(self, session: Session) -> None:
         """Forget a session, with its password."""
         for secret in [secret for secret, kept in self._sessions.items() if kept is session]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from attrs import define, frozen
+from attrs import asdict, define, frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.client.http.address import Address
@@ -146,14 +146,8 @@ class Identity:
             raise ServerUnreachableError("the server of this dashboard is stopped")
         with self._lock:
             if self._client is None or base != self._base:
-                given = self.credentials
-                self._base = base
-                self._client = TorcClient(
-                    base,
-                    username=given and given.username,
-                    password=given and given.password,
-                    tls_ca=self._upstream.tls_ca,
-                )
+                user = {} if self.credentials is None else asdict(self.credentials)
+                self._base, self._client = base, TorcClient(base, tls_ca=self._upstream.tls_ca, **user)
             return self._client
 
     @property
