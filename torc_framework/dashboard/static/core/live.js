@@ -92,7 +92,7 @@ function open(id) {
   });
 }
 
-/** @param {{state: "live" | "reconnecting" | "gone"} | null} frame */
+/** @param {{state: "connecting" | "live" | "reconnecting" | "gone"} | null} frame */
 function onState(frame) {
   if (!frame) return;
   if (frame.state === "live" && stream.value.state === "reconnecting") refreshes.value += 1;

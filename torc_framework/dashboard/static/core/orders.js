@@ -1,21 +1,20 @@
 // Commands of torc that torc-dash runs for the reader.
 
 import { signal } from "../vendor/ui.js";
-import { get, isOwner, send } from "./api.js";
+import { get, send } from "./api.js";
 
 /**
  * @typedef {object} CommandOption
  * @property {string} name
- * @property {"flag" | "int" | "float" | "text" | "size" | "duration" | "path" | "ids"} kind
+ * @property {"flag" | "int" | "float" | "text" | "path" | "ids" | "spec" | "format" | "spec_path"} kind
  * @property {string} help
- * @property {any} default
  */
 
 /**
  * @typedef {object} CommandKind
  * @property {string} name
  * @property {string} title
- * @property {boolean} has_preview
+ * @property {"dry_run" | "impact" | null} preview how it can tell what it would do
  * @property {boolean} destroys
  * @property {boolean} is_long
  * @property {boolean} needs_workflow
@@ -44,13 +43,15 @@ import { get, isOwner, send } from "./api.js";
  * @property {any} document JSON that the command printed
  * @property {string} output
  * @property {string} error
+ * @property {string[]} [sentences] what the command would do, of a preview
+ * @property {string[]} [findings]
  */
 
 /** The commands by name; empty until they are loaded, and for readers who may run none. */
 export const commandKinds = signal(/** @type {Record<string, CommandKind>} */ ({}));
 
+/** Ask which commands there are. */
 export async function loadCommands() {
-  if (!isOwner()) return;
   const { commands } = await get("dash/commands");
   commandKinds.value = Object.fromEntries(commands.map((/** @type {CommandKind} */ each) => [each.name, each]));
 }
@@ -99,7 +100,18 @@ export function orderOf(text, workflowId) {
     const [, name = "", value] = /^--([a-z-]+)(?:=(\S+))?$/.exec(word) ?? [];
     const option = kind.options.find((each) => each.name === name.replaceAll("-", "_"));
     if (!option || (option.kind === "flag") !== (value === undefined)) return null;
-    options[option.name] = value ?? true;
+    options[option.name] = value === undefined ? true : valueOf(option.kind, value);
   }
   return { command: kind.name, workflow_id: workflowId, options };
+}
+
+/**
+ * Return the value of an option from its text.
+ * @param {CommandOption["kind"]} kind
+ * @param {string} text
+ */
+export function valueOf(kind, text) {
+  if (kind === "int" || kind === "float") return Number(text);
+  if (kind === "ids") return text.split(/[\s,]+/).filter(Boolean).map(Number);
+  return text;
 }

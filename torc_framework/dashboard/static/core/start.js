@@ -2,6 +2,7 @@
 
 import { effect } from "../vendor/ui.js";
 import { get, session } from "./api.js";
+import { commandKinds, loadCommands } from "./orders.js";
 import { words } from "./words.js";
 
 /** Ask who reads; the page asks again by itself while the server is away. */
@@ -13,14 +14,31 @@ export async function loadSession() {
   }
 }
 
+/**
+ * Load what belongs to the session, and again after a failure.
+ * @param {() => Promise<void>} load
+ */
+async function surely(load) {
+  try {
+    await load();
+  } catch {
+    setTimeout(() => surely(load), RETRY_MS);
+  }
+}
+
+const RETRY_MS = 3000;
+let loadedFor = "";
+
 effect(() => {
-  if (session.value?.logged_in && !Object.keys(words.value.job_statuses).length) loadWords();
+  const { logged_in: isIn, is_owner: isOwner, user } = session.value ?? {};
+  const reader = isIn ? `${user} ${isOwner}` : "";
+  if (reader === loadedFor) return;
+  loadedFor = reader;
+  commandKinds.value = {};
+  if (isIn) surely(loadWords);
+  if (isIn && isOwner) surely(loadCommands);
 });
 
 async function loadWords() {
-  try {
-    words.value = await get("dash/words");
-  } catch {
-    setTimeout(loadWords, 2000); // statuses are shown by their own names until then
-  }
+  words.value = await get("dash/words");
 }

@@ -8,7 +8,7 @@ import { signal } from "../vendor/ui.js";
  * @typedef {object} Words
  * @property {Record<string, Look>} job_statuses in the order of summaries
  * @property {Record<string, Look>} workflow_states
- * @property {Record<string, string>} exit_classes meanings
+ * @property {Record<string, string>} exit_classes words
  * @property {Record<string, {meaning: string, severity: string}>} event_types
  */
 
@@ -34,6 +34,12 @@ export const stateLook = (label) => words.value.workflow_states[label] ?? status
 
 /** @param {string} label @returns {Look} */
 const unknown = (label) => ({ glyph: "·", colour: "", word: label.replaceAll("_", " ") });
+
+/**
+ * Return the word of a class of endings.
+ * @param {string | null | undefined} label
+ */
+export const classWord = (label) => (label ? (words.value.exit_classes[label] ?? label.replaceAll("_", " ")) : "");
 
 /**
  * Return a colour of the page's style, such as that of a status for a canvas.

@@ -1,9 +1,9 @@
 // Buttons that run commands of torc: each says what it does, shows the equal command, and a preview where there is one.
 
 import { html, useEffect, useState } from "../vendor/ui.js";
-import { get, refreshes, server } from "../core/api.js";
+import { refreshes, server } from "../core/api.js";
+import { address, route } from "../core/router.js";
 import { commandKinds, orderOf, runOrder, textOf } from "../core/orders.js";
-import { countText } from "../core/quantities.js";
 import { Command, Failure } from "./basics.js";
 import { closeDialog, DialogBox, openDialog } from "./dialog.js";
 import { tell } from "./messages.js";
@@ -36,14 +36,35 @@ export function ActionButton({ name, workflowId, options = {}, label, look = "",
 export function NextStep({ next, workflowId }) {
   if (!next?.command) return null;
   const order = orderOf(next.command, workflowId);
+  const view = viewOf(next.command, workflowId);
   return html`<div class="next">
     ${next.first ? html`<p>${next.first}</p>` : ""}
     <p class="row">
       ${order ? html`<${ActionButton} name=${order.command} workflowId=${workflowId} options=${order.options} look="primary" />` : ""}
+      ${view ? html`<a class="button primary" href=${view.to}>${view.title}</a>` : ""}
       <${Command} text=${next.command} />
     </p>
     <p class="muted">This command ${next.why}.</p>
   </div>`;
+}
+
+/** Commands that only show something, and the views that show the same. @type {Record<string, {title: string, view: string}>} */
+const VIEWS = {
+  "why-failed": { title: "See why", view: "failures" },
+  pending: { title: "Decide", view: "failures" },
+  explain: { title: "See why", view: "" },
+  results: { title: "See the results", view: "data/results" },
+};
+
+/**
+ * Return the view that shows what a command prints.
+ * @param {string} command
+ * @param {number} workflowId
+ */
+function viewOf(command, workflowId) {
+  const found = VIEWS[command.split(" ")[1]];
+  if (!found || route.value.path.slice(2).join("/") === found.view) return null;
+  return { title: found.title, to: address(["w", workflowId, ...found.view.split("/").filter(Boolean)]) };
 }
 
 /** @param {{name: string, workflowId?: number, options?: Record<string, any>, onDone?: (run: Run) => void}} request */
@@ -57,6 +78,7 @@ function ActionDialog({ name, workflowId, options: initial, onDone }) {
   const [options, setOptions] = useState(initial);
   const [text, setText] = useState("");
   const [run, setRun] = useState(/** @type {Run | null} */ (null));
+  const [impact, setImpact] = useState(/** @type {Run | null} */ (null));
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState(/** @type {Error | null} */ (null));
   const order = { command: name, workflow_id: workflowId, options };
@@ -76,6 +98,19 @@ function ActionDialog({ name, workflowId, options: initial, onDone }) {
     return () => {
       isShown = false;
       clearTimeout(timer);
+    };
+  }, [key]);
+
+  useEffect(() => {
+    let isShown = true;
+    if (kind.preview === "impact") {
+      runOrder({ ...order, preview: true }).then(
+        (preview) => isShown && setImpact(preview),
+        (caught) => isShown && setError(caught),
+      );
+    }
+    return () => {
+      isShown = false;
     };
   }, [key]);
 
@@ -102,11 +137,11 @@ function ActionDialog({ name, workflowId, options: initial, onDone }) {
   const isPreviewed = run?.preview && run.state === "succeeded";
   const buttons = html`
     <button type="button" onClick=${closeDialog}>Cancel</button>
-    ${kind.has_preview ? html`<button type="button" disabled=${isBusy} class=${isPreviewed ? "" : "primary"} onClick=${() => start(true)}>Preview</button>` : ""}
-    <button type="button" disabled=${isBusy || server.value.isAway} class=${kind.destroys ? "danger" : !kind.has_preview || isPreviewed ? "primary" : ""} onClick=${() => start(false)}>${kind.title}</button>
+    ${kind.preview === "dry_run" ? html`<button type="button" disabled=${isBusy} class=${isPreviewed ? "" : "primary"} onClick=${() => start(true)}>Preview</button>` : ""}
+    <button type="button" disabled=${isBusy || server.value.isAway} class=${kind.destroys ? "danger" : kind.preview !== "dry_run" || isPreviewed ? "primary" : ""} onClick=${() => start(false)}>${kind.title}</button>
   `;
   return html`<${DialogBox} title=${kind.title} buttons=${buttons}>
-    ${kind.destroys && workflowId !== undefined ? html`<${Impact} name=${name} workflowId=${workflowId} />` : ""}
+    ${impact ? html`<p class=${kind.destroys ? "warning" : ""}>${(impact.sentences ?? []).join(" ")}</p>` : ""}
     <${OptionFields} options=${kind.options} values=${options} onChange=${setOptions} />
     ${text ? html`<p class="field-title">The same in a terminal</p><${Command} text=${text} />` : ""}
     <${Failure} error=${error} />
@@ -122,30 +157,4 @@ function Ended({ run }) {
     <p>${run.state === "stopped" ? "It was stopped." : `It failed (exit code ${run.exit_code ?? "unknown"}).`}</p>
     <pre>${(run.error || run.output).trim()}</pre>
   </div>`;
-}
-
-/** What a command destroys, with numbers. @param {{name: string, workflowId: number}} props */
-function Impact({ name, workflowId }) {
-  const [impact, setImpact] = useState(/** @type {any} */ (null));
-  useEffect(() => {
-    get(`dash/workflows/${workflowId}/impact`).then(setImpact, () => {});
-  }, []);
-  if (!impact) return html`<p class="loading">Counting…</p>`;
-  const live = impact.live_jobs ? ` ${countText(impact.live_jobs, "job")} ${impact.live_jobs === 1 ? "runs" : "run"} now.` : "";
-  const text = name === "delete" ? deletedText(impact) : `The workflow has ${countText(impact.jobs, "job")}.`;
-  return html`<p class="warning">${text}${live}</p>`;
-}
-
-/** @param {Record<string, number>} impact */
-function deletedText(impact) {
-  const parts = [
-    [impact.jobs, "job"],
-    [impact.results, "result"],
-    [impact.files, "record of a file", "records of files"],
-    [impact.user_data, "user data value"],
-    [impact.events, "event"],
-  ]
-    .filter(([count]) => count)
-    .map(([count, noun, plural]) => countText(Number(count), String(noun), plural ? String(plural) : undefined));
-  return `This deletes the workflow with ${parts.join(", ") || "no jobs"} from the server. It cannot be undone. Files on disk stay.`;
 }

@@ -1,6 +1,7 @@
 // Fields for the options of a command.
 
 import { html, useId } from "../vendor/ui.js";
+import { valueOf } from "../core/orders.js";
 
 /** @typedef {import("../core/orders.js").CommandOption} CommandOption */
 
@@ -14,7 +15,7 @@ const FEW = 4;
  * @param {(values: Record<string, any>) => void} props.onChange
  */
 export function OptionFields({ options, values, onChange }) {
-  const shown = options.filter((option) => !HIDDEN.has(option.name));
+  const shown = options.filter((option) => !HIDDEN.has(option.kind));
   const first = shown.filter((option, index) => index < FEW || option.name in values);
   const others = shown.filter((option) => !first.includes(option));
   const set = (/** @type {string} */ name, /** @type {any} */ value) => {
@@ -27,8 +28,8 @@ export function OptionFields({ options, values, onChange }) {
     ${others.length ? html`<details><summary>More options</summary>${others.map(field)}</details>` : ""}`;
 }
 
-/** Options with fields of their own in a view. */
-const HIDDEN = new Set(["text", "format"]);
+/** Kinds of options with fields of their own in a view. */
+const HIDDEN = new Set(["spec", "format", "spec_path"]);
 const NUMBERS = new Set(["int", "float"]);
 
 /** @param {{option: CommandOption, value: any, onChange: (value: any) => void}} props */
@@ -42,16 +43,14 @@ function Field({ option, value, onChange }) {
     </div>`;
   }
   const isNumber = NUMBERS.has(option.kind);
-  const read = (/** @type {string} */ text) => (isNumber && text !== "" ? Number(text) : text);
+  const read = (/** @type {string} */ text) => (text === "" ? "" : valueOf(option.kind, text));
   return html`<div class="option">
     <label>${title}
-      <input type=${isNumber ? "number" : "text"} step=${option.kind === "float" ? "any" : undefined} value=${value ?? ""}
-        placeholder=${option.default ?? PLACEHOLDERS[option.kind] ?? ""} aria-describedby=${id}
+      <input type=${isNumber ? "number" : "text"} step=${option.kind === "float" ? "any" : undefined} value=${Array.isArray(value) ? value.join(", ") : (value ?? "")}
+        aria-describedby=${id}
         onInput=${(/** @type {any} */ event) => onChange(read(event.currentTarget.value))} />
     </label>
     <p class="muted" id=${id}>${option.help}</p>
   </div>`;
 }
 
-/** @type {Record<string, string>} */
-const PLACEHOLDERS = { size: "such as 64g", duration: "such as PT2H" };

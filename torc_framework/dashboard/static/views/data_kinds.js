@@ -2,6 +2,7 @@
 
 import { html } from "../vendor/ui.js";
 import { address } from "../core/router.js";
+import { classWord } from "../core/words.js";
 import { Copy, Duration, Name, Size, Status, Time } from "../parts/basics.js";
 
 /**
@@ -45,7 +46,7 @@ export const DATA_KINDS = [
     about: "How attempts ended, and what they used. all_runs:true shows earlier runs too.",
     columns: [ID, { ...number("job_id", "Job"), show: jobLink }, number("run_id", "Run", "4.5rem"), number("attempt_id", "Attempt", "5.5rem"),
       { ...text("status", "Status", "9rem"), show: (row) => html`<${Status} of=${row.status} />` }, number("return_code", "Code", "5rem"),
-      { key: "exit_class", title: "Ending", width: "8rem", show: (row) => String(row.exit_class ?? "").replaceAll("_", " ") },
+      { key: "exit_class", title: "Ending", width: "8rem", show: (row) => classWord(row.exit_class) },
       { ...number("exec_time_minutes", "Run time", "7rem"), show: (row) => html`<${Duration} seconds=${60 * row.exec_time_minutes} />` },
       { ...number("peak_memory_bytes", "Peak memory", "7.5rem"), show: (row) => html`<${Size} bytes=${row.peak_memory_bytes} />` },
       { ...number("peak_cpu_percent", "Peak CPU %", "7rem"), show: (row) => (row.peak_cpu_percent === undefined ? "" : Math.round(row.peak_cpu_percent)) },

@@ -5,7 +5,7 @@ import { isOwner } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { countText } from "../core/quantities.js";
 import { address } from "../core/router.js";
-import { words } from "../core/words.js";
+import { classWord } from "../core/words.js";
 import { ActionButton, NextStep } from "../parts/actions.js";
 import { Copy, Empty, Failure, Loading, Shown, Time } from "../parts/basics.js";
 import { PlainTable } from "../parts/plain_table.js";
@@ -103,11 +103,10 @@ const GROWS = new Set(["oom", "timeout"]);
 
 /** @param {{id: number, cause: Cause, total: number}} props */
 function CauseCard({ id, cause, total }) {
-  const meaning = words.value.exit_classes[cause.kind];
   const share = cause.count === total ? (total === 1 ? "the failed job" : "all failed jobs") : `${countText(cause.count)} of ${countText(total, "failed job")}`;
   return html`<li class="cause">
-    <h3><span class="tag">${cause.kind.replaceAll("_", " ")}</span> ${countText(cause.count, "job")}: ${cause.title}</h3>
-    <p class="muted">This is ${share}. ${meaning ? `${meaning.replace(/\.$/, "")}.` : ""}${cause.canceled ? ` ${countText(cause.canceled, "further job")} ${cause.canceled === 1 ? "was" : "were"} canceled because of ${cause.count === 1 ? "it" : "them"}.` : ""}</p>
+    <h3><span class="tag">${classWord(cause.kind)}</span> ${countText(cause.count, "job")}: ${cause.title}</h3>
+    <p class="muted">This is ${share}.${cause.canceled ? ` ${countText(cause.canceled, "further job")} ${cause.canceled === 1 ? "was" : "were"} canceled because of ${cause.count === 1 ? "it" : "them"}.` : ""}</p>
     ${cause.evidence ? html`<${Evidence} evidence=${cause.evidence} />` : ""}
     <p>Jobs: ${cause.jobs.map((job, index) => html`${index ? ", " : ""}<a key=${job.id} href=${address(["w", id, "j", job.id])}>${job.name}</a>`)}${cause.count > cause.jobs.length ? html`, <a href=${address(["w", id, "jobs"], { q: cause.filter })}>all ${countText(cause.count)}</a>` : ""}</p>
     ${GROWS.has(cause.kind) ? html`<p class="row"><${ActionButton} name="recover" workflowId=${id} label="Recover with more" look="primary" /></p>` : ""}
@@ -129,7 +128,7 @@ function Endings({ id }) {
       ? html`<h2>By ending, node and group</h2>
           <${PlainTable} label="Endings of failed jobs" rows=${data.groups} columns=${[
             { title: "Jobs", isNumber: true, show: (/** @type {any} */ group) => html`<a href=${address(["w", id, "jobs"], { q: group.filter })}>${countText(group.count)}</a>` },
-            { title: "Ending", show: (/** @type {any} */ group) => group.exit_class.replaceAll("_", " ") },
+            { title: "Ending", show: (/** @type {any} */ group) => classWord(group.exit_class) },
             { title: "Exit", isNumber: true, show: (/** @type {any} */ group) => group.exit_code ?? (group.signal ? `signal ${group.signal}` : "") },
             { title: "Reason", show: (/** @type {any} */ group) => group.signature ?? "" },
             { title: "Groups", show: (/** @type {any} */ group) => numbersText(group.groups, group.group_count) },

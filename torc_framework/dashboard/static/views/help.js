@@ -2,7 +2,7 @@
 
 import { html } from "../vendor/ui.js";
 import { definedKeys } from "../core/keyboard.js";
-import { statusLook, statusOrder, words } from "../core/words.js";
+import { statusLook, statusOrder } from "../core/words.js";
 import { Status } from "../parts/basics.js";
 
 export function Help() {
@@ -16,9 +16,6 @@ export function Help() {
     </section>
     <section class="card" aria-labelledby="statuses"><h2 id="statuses">Statuses of jobs</h2>
       <dl class="facts">${statusOrder().map((label) => html`<dt key=${label}><${Status} of=${label} /></dt><dd>${statusLook(label).description ?? ""}</dd>`)}</dl>
-    </section>
-    <section class="card" aria-labelledby="endings"><h2 id="endings">Endings of attempts</h2>
-      <dl class="facts">${Object.entries(words.value.exit_classes).map(([label, meaning]) => html`<dt key=${label}>${label.replaceAll("_", " ")}</dt><dd>${meaning}</dd>`)}</dl>
     </section>
     <section class="card" aria-labelledby="terminal"><h2 id="terminal">In a terminal</h2>
       <p>Every action shows the command that does the same. <code>torc --help</code> lists all commands.</p>

@@ -5,6 +5,7 @@ import { isOwner } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { countText } from "../core/quantities.js";
 import { address } from "../core/router.js";
+import { classWord } from "../core/words.js";
 import { NextStep } from "../parts/actions.js";
 import { Copy, Duration, Empty, Name, Share, Shown, Size, Status, Time } from "../parts/basics.js";
 import { PlainTable } from "../parts/plain_table.js";
@@ -120,7 +121,7 @@ function Attempts({ place, attempts, chosen, requirements }) {
 function endingText(attempt) {
   const { result } = attempt;
   if (!result) return attempt.is_live ? "runs" : "";
-  return result.reason ?? `${(attempt.exit_class ?? "").replaceAll("_", " ")} ${result.return_code ?? ""}`;
+  return result.reason ?? `${classWord(attempt.exit_class)} ${result.return_code ?? ""}`;
 }
 
 /** @param {any} result */
@@ -148,7 +149,7 @@ function Logs({ place, attempt }) {
 function Evidence({ place }) {
   const why = useData(`dash/workflows/${place.id}/why-failed`, { job: place.job }, { live: false, everyMs: 0 });
   return html`<${Shown} from=${why}>${(/** @type {any} */ data) => html`
-    <p><span class="tag">${String(data.verdict ?? "unknown").replaceAll("_", " ")}</span> ${data.reason ?? ""}</p>
+    <p><span class="tag">${classWord(data.verdict)}</span> ${data.reason ?? ""}</p>
     ${data.telling_line ? html`<figure class="evidence"><pre>${data.telling_line.text}</pre><figcaption class="muted">${data.telling_line.hint ?? ""} ${data.telling_line.path}, line ${data.telling_line.line}</figcaption></figure>` : ""}
     <ul>${(data.evidence ?? []).filter((/** @type {any} */ each) => each.kind !== "log").map((/** @type {any} */ each, /** @type {number} */ index) => html`<li key=${index}>${each.text}</li>`)}</ul>
     <${NextStep} next=${data.next} workflowId=${place.id} />

@@ -6,6 +6,7 @@ import { skipFirst } from "../core/data.js";
 import { changes } from "../core/live.js";
 import { countText, durationText } from "../core/quantities.js";
 import { address, go, route, setParams } from "../core/router.js";
+import { classWord } from "../core/words.js";
 import { ActionButton } from "../parts/actions.js";
 import { Command, Duration, Empty, Name, Size, Status, StatusCounts, Time } from "../parts/basics.js";
 import { DialogBox, openDialog } from "../parts/dialog.js";
@@ -20,7 +21,7 @@ export const JOB_COLUMNS = [
   { key: "name", title: "Name", width: "minmax(12rem, 3fr)", canSort: true, show: (row) => html`<${Name} text=${row.name} />` },
   { key: "status", title: "Status", width: "9rem", canSort: true, show: (row) => html`<${Status} of=${row.status} />` },
   { key: "attempt", title: "Attempt", width: "5.5rem", isNumber: true, canSort: true },
-  { key: "class", title: "Ending", width: "8rem", canSort: true, show: (row) => String(row.class ?? "").replaceAll("_", " ") },
+  { key: "class", title: "Ending", width: "8rem", canSort: true, show: (row) => classWord(row.class) },
   { key: "exit", title: "Exit", width: "4.5rem", isNumber: true, canSort: true },
   { key: "seconds", title: "Run time", width: "7rem", isNumber: true, canSort: true, show: (row) => html`<${Duration} seconds=${row.seconds} />` },
   { key: "peak_mem", title: "Peak memory", width: "7.5rem", isNumber: true, canSort: true, show: (row) => html`<${Size} bytes=${row.peak_mem} />` },

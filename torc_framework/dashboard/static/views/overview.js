@@ -121,5 +121,5 @@ function namesOf(data) {
   if (data.is_archived) return ["unarchive", "delete"];
   if (data.status === "uninitialized") return ["initialize", "run", "submit", "delete"];
   if (data.status === "running") return ["run", "cancel"];
-  return ["run", "submit", "reinitialize", "archive", "export", "delete"];
+  return ["run", "submit", "reinitialize", "archive", "delete"];
 }

@@ -57,7 +57,7 @@ function OwnServer() {
   };
   return html`<${Shown} from=${server}>${(/** @type {any} */ data) => html`<section class="card" aria-labelledby="own"><h2 id="own">Start and stop</h2>
     ${data.standalone
-      ? html`<dl class="facts"><dt>Database</dt><dd class="mono">${data.database}</dd><dt>Process</dt><dd>${data.running ? data.pid : "does not run"}</dd><dt>Log</dt><dd class="mono">${data.log}</dd></dl>
+      ? html`<dl class="facts"><dt>Database</dt><dd class="mono">${data.database}</dd><dt>Process</dt><dd>${data.running ? data.pid : "does not run"}</dd></dl>
           <p class="row">${data.running ? html`<button type="button" class="danger" onClick=${() => openDialog(() => html`<${StopDialog} onStop=${() => change("stop")} />`)}>Stop the server…</button>` : html`<button type="button" class="primary" onClick=${() => change("start")}>Start the server</button>`}</p>`
       : html`<p class="muted">This torc-dash uses a server that runs by itself. With <code>torc-dash --standalone</code> it starts and stops one of its own.</p>`}
     <${Failure} error=${error} />

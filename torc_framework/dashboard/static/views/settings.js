@@ -1,10 +1,10 @@
 // How the page looks in this browser, and the settings of torc on the machine of torc-dash.
 
-import { html } from "../vendor/ui.js";
+import { html, useEffect, useState } from "../vendor/ui.js";
 import { isOwner } from "../core/api.js";
-import { useData } from "../core/data.js";
+import { runOrder } from "../core/orders.js";
 import { prefer, preferences } from "../core/preferences.js";
-import { Command, Shown } from "../parts/basics.js";
+import { Command, Failure, Loading } from "../parts/basics.js";
 import { PlainTable } from "../parts/plain_table.js";
 
 const CHOICES = [
@@ -23,35 +23,32 @@ export function Settings() {
     ${isOwner() ? html`<${TorcSettings} />` : ""}`;
 }
 
-/** The settings of torc, with their sources. */
+/** The settings of torc, as its commands use them. */
 function TorcSettings() {
-  const from = useData("dash/settings", {}, { live: false, everyMs: 0 });
+  const [run, setRun] = useState(/** @type {import("../core/orders.js").Run | null} */ (null));
+  const [error, setError] = useState(/** @type {Error | null} */ (null));
+  useEffect(() => {
+    runOrder({ command: "settings" }).then(setRun, setError);
+  }, []);
   return html`<section class="card" aria-labelledby="torc"><h2 id="torc">Settings of torc</h2>
     <p class="muted">Read when a program starts. Change them in the configuration file or the environment.</p>
-    <${Shown} from=${from}>${(/** @type {any} */ data) => html`<${PlainTable} label="Settings" rows=${rowsOf(data)} keyOf=${(/** @type {any} */ row) => row.name} columns=${[
+    <${Failure} error=${error} />
+    ${run?.document ? html`<${PlainTable} label="Settings" rows=${flat("", run.document)} keyOf=${(/** @type {any} */ row) => row.name} columns=${[
       { title: "Setting", show: (/** @type {any} */ row) => html`<code>${row.name}</code>` },
       { title: "Value", show: (/** @type {any} */ row) => html`<span class="mono">${row.value}</span>` },
-      { title: "From", show: (/** @type {any} */ row) => row.source },
-    ]} />`}<//>
+    ]} />` : error ? "" : html`<${Loading} />`}
     <p><${Command} text="torc config show" /></p>
   </section>`;
 }
 
 /**
- * Settings as rows; the document is nested by sections, or a list of settings.
- * @param {any} data
- * @returns {{name: string, value: string, source: string}[]}
+ * Settings as rows; the document has sections within sections.
+ * @param {string} prefix
+ * @param {any} value
+ * @returns {{name: string, value: string}[]}
  */
-function rowsOf(data) {
-  if (Array.isArray(data?.settings)) {
-    return data.settings.map((/** @type {any} */ each) => ({ name: each.name ?? each.key, value: valueText(each.value), source: each.source ?? "" }));
-  }
-  return flat("", data);
-}
-
-/** @param {string} prefix @param {any} value @returns {{name: string, value: string, source: string}[]} */
 function flat(prefix, value) {
-  if (value === null || typeof value !== "object" || Array.isArray(value)) return [{ name: prefix, value: valueText(value), source: "" }];
+  if (value === null || typeof value !== "object" || Array.isArray(value)) return [{ name: prefix, value: valueText(value) }];
   return Object.entries(value).flatMap(([name, each]) => flat(prefix ? `${prefix}.${name}` : name, each));
 }
 

@@ -21,7 +21,7 @@ export function PendingVerdicts({ id }) {
     setChosen(next);
   };
   const ids = jobs.map((/** @type {any} */ job) => job.job_id).filter((/** @type {number} */ job) => chosen.has(job));
-  const options = ids.length ? { jobs: ids.join(",") } : { all: true };
+  const options = ids.length ? { jobs: ids } : {};
   const what = ids.length ? countText(ids.length, "chosen job") : "all";
   return html`<section class="card" aria-labelledby="verdicts">
     <h2 id="verdicts">${countText(jobs.length, "failure")} ${jobs.length === 1 ? "waits" : "wait"} for your verdict</h2>

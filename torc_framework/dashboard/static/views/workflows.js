@@ -131,7 +131,7 @@ function stateOf(entry) {
 
 /** Commands on one workflow. @param {{entry: Entry}} props */
 function Menu({ entry }) {
-  const names = entry.is_archived ? ["unarchive", "delete"] : ["initialize", "run", "submit", "cancel", "archive", "export", "delete"];
+  const names = entry.is_archived ? ["unarchive", "delete"] : ["initialize", "run", "submit", "cancel", "reset_status", "archive", "delete"];
   const offered = names.filter((name) => commandKinds.value[name]);
   if (!offered.length) return null;
   const choose = (/** @type {any} */ event) => {
