@@ -158,7 +158,8 @@ class GraphView(msgspec.Struct):
         job_count: Jobs of the whole workflow.
         edge_count: Dependencies of the whole workflow, each pair of jobs counted once for each way in which one waits
             for the other.
-        omitted: Nodes that were left out, or that ``rest`` nodes stand for.
+        omitted: Nodes that ``rest`` nodes stand for.
+        omitted_edges: Edges that were left out; they stand for fewer dependencies than those that are shown.
         total: Members of the opened group; the jobs of the workflow without ``open``.
         offset: Number of members before the first that is shown.
     """
@@ -171,6 +172,7 @@ class GraphView(msgspec.Struct):
     job_count: int
     edge_count: int
     omitted: int = 0
+    omitted_edges: int = 0
     total: int = 0
     offset: int = 0
 
