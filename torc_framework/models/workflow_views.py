@@ -61,11 +61,10 @@ class RunEstimate(msgspec.Struct):
         least_seconds: Lower end of the interval that has the end with a probability of 80 %, if the model holds.
         most_seconds: Upper end.
         ends_at: The expected end, UTC, ISO 8601.
-        samples: Ended attempts on which the estimate rests.
-        method: ``durations`` (rest of each group's typical run time over the places that are busy), or ``rate`` (jobs
-            left over the recent throughput).
-        has_unknown: Some groups of the jobs that are left have no ended attempt: they are assumed to take as long as
-            the others.
+        places: Jobs that run at the same time, on which it rests: now, or on average in the last five minutes.
+        samples: Completed attempts on which it rests.
+        has_unknown: Some groups of the jobs that are left have no completed attempt: they are assumed to take as long
+            as the others.
     """
 
     left_jobs: int
@@ -73,8 +72,8 @@ class RunEstimate(msgspec.Struct):
     least_seconds: float
     most_seconds: float
     ends_at: str
+    places: float
     samples: int
-    method: str
     has_unknown: bool = False
 
 
@@ -100,7 +99,7 @@ class ProgressView(msgspec.Struct):
         groups: Jobs by stage and group, in the order of stages; the first of them only.
         group_count: Number of all pairs of stage and group.
         throughput: Over a minute, five minutes, an hour and the whole run; shorter runs have fewer.
-        estimate: None if nothing is left, if nothing has ended yet, or if nothing runs.
+        estimate: None if nothing is left, if nothing has completed yet, or if nothing runs.
         oldest_ready: None without ready jobs.
     """
 
@@ -121,8 +120,8 @@ class GraphNode(msgspec.Struct, omit_defaults=True):
     """One node of a drawn graph.
 
     Attributes:
-        id: Names the node in ``edges`` and in the parameter ``open``: ``j345`` is the job 345, ``f7`` the file 7, ``u7``
-            the user data 7; any other is a group.
+        id: Name of the node, for the parameter ``open``: ``j345`` is the job 345, ``f7`` the file 7, ``u7`` the user
+            data 7; any other is a group.
         kind: ``job``, ``jobs``, ``file``, ``files``, ``user_data``, or ``rest``: all other nodes of its layer.
         label: Name of what it stands for; that of a group has ``#`` for each run of digits.
         count: Number of jobs, files or user data that it stands for.
@@ -159,7 +158,8 @@ class GraphView(msgspec.Struct):
         job_count: Jobs of the whole workflow.
         edge_count: Dependencies of the whole workflow, each pair of jobs counted once for each way in which one waits
             for the other.
-        omitted: Nodes that were left out, or that ``rest`` nodes stand for.
+        omitted: Nodes that ``rest`` nodes stand for.
+        omitted_edges: Edges that were left out; they stand for fewer dependencies than those that are shown.
         total: Members of the opened group; the jobs of the workflow without ``open``.
         offset: Number of members before the first that is shown.
     """
@@ -172,6 +172,7 @@ class GraphView(msgspec.Struct):
     job_count: int
     edge_count: int
     omitted: int = 0
+    omitted_edges: int = 0
     total: int = 0
     offset: int = 0
 
@@ -262,7 +263,7 @@ class FailureGroup(msgspec.Struct):
         count: Number of jobs.
         statuses: The same by status label: ``failed``, ``terminated`` or ``pending_failed``.
         exit_class: Class of the ending; ``unknown`` without one.
-        exit_code: Exit code; that of a signal is None.
+        exit: Exit code, or the return code if no exit code was seen; None without a result.
         signal: Number of the signal.
         signature: Reason of the ending, with ``*`` for each run of digits; None without one.
         groups: Jobs by label of their group, those with most first.
@@ -279,7 +280,7 @@ class FailureGroup(msgspec.Struct):
     count: int
     statuses: dict[str, int]
     exit_class: str
-    exit_code: int | None
+    exit: int | None
     signal: int | None
     signature: str | None
     groups: dict[str, int]
@@ -319,8 +320,8 @@ class WaitingGroup(msgspec.Struct):
 
     Attributes:
         reason: ``waits_for_jobs``, ``delayed`` (its next attempt), ``ready`` (a runner may claim it), ``launching`` (a
-            runner has claimed it and its attempt has not begun), ``interrupted`` (its runner ended; the next one runs it
-            again), ``verdict`` (a failure waits for a verdict) or ``uninitialized``. ``torc explain`` says more.
+            runner has claimed it and its attempt has not begun), ``interrupted`` (its runner ended; the next one runs
+            it again), ``verdict`` (a failure waits for a verdict) or ``uninitialized``. ``torc explain`` says more.
         count: Number of jobs.
         groups: Jobs by label of their group, those with most first.
         group_count: Number of these groups.
@@ -402,12 +403,13 @@ class SweepCells(msgspec.Struct):
 
 
 class SweepView(msgspec.Struct):
-    """Jobs by the values of two parameters.
+    """Jobs by the values of two parameters, which are read from the names of the jobs.
 
     Attributes:
-        parameters: All parameters of the chosen jobs; the names for ``x`` and ``y``.
-        groups: Labels of the groups that have parameters.
-        group: The group of the jobs that are shown; None is all.
+        parameters: All parameters of the family; the names for ``x`` and ``y``.
+        families: Labels of the families, such as ``train_lr{lr}_bs{bs}``, those with most jobs first; the first of them
+            only. A family is the jobs whose names have the same form and begin.
+        family: The family that is shown; None without parameters.
         x: Parameter across; None without parameters.
         y: Parameter down; None if there is only one.
         x_values: Values of ``x``, numbers in their order before texts; the first of them only.
@@ -417,8 +419,8 @@ class SweepView(msgspec.Struct):
     """
 
     parameters: list[SweepParameter]
-    groups: list[str]
-    group: str | None
+    families: list[str]
+    family: str | None
     x: str | None
     y: str | None
     x_values: list[str]
