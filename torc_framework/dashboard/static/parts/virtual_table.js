@@ -84,7 +84,8 @@ export function VirtualTable({ label, columns, pages, sort = "", onSort, onOpen,
     if (row && onOpen) onOpen(row);
   };
 
-  const template = columns.map((column) => column.width ?? "minmax(6rem, 1fr)").join(" ");
+  const template = columns.map(trackOf).join(" ");
+  const leastWidth = `${columns.reduce((sum, column) => sum + leastRem(column), 0)}rem`; // head and body have the same tracks
   const isEmpty = pages.total.value === 0;
   const shift = top - first * height; // rows are placed beside the view, whatever the scale
   return html`<${Failure} error=${pages.error.value} />
@@ -101,12 +102,12 @@ export function VirtualTable({ label, columns, pages, sort = "", onSort, onOpen,
       onScroll=${(/** @type {any} */ event) => setTop(event.currentTarget.scrollTop)}
       onKeyDown=${onKeyDown}
     >
-      <div role="rowgroup" class="vtable-head">
+      <div role="rowgroup" class="vtable-head" style=${{ minWidth: leastWidth }}>
         <div role="row" aria-rowindex="1" class="vrow" style=${{ gridTemplateColumns: template }}>
           ${columns.map((column) => html`<${Heading} key=${column.key} column=${column} sort=${sort} onSort=${onSort} />`)}
         </div>
       </div>
-      <div role="rowgroup" class="vtable-body" style=${{ height: `${scaled}px` }}>
+      <div role="rowgroup" class="vtable-body" style=${{ height: `${scaled}px`, minWidth: leastWidth }}>
         ${range(from, to).map((position) => {
           const row = pages.row(position);
           return html`<div
@@ -167,6 +168,12 @@ function scrollTo(box, target, { first, inView, height, full, scaled, viewport }
   const pixels = Math.max(0, row * height);
   box.scrollTop = full > scaled ? (pixels / (full - viewport)) * (scaled - viewport) : pixels;
 }
+
+/** @param {Column} column */
+const trackOf = (column) => column.width ?? "minmax(6rem, 1fr)";
+
+/** The least width of a column in rem: the first number of its track. @param {Column} column */
+const leastRem = (column) => Number(/[\d.]+(?=rem)/.exec(trackOf(column))?.[0] ?? 6);
 
 /** @param {number} from @param {number} to */
 const range = (from, to) => Array.from({ length: Math.max(0, to - from) }, (_, index) => from + index);

@@ -33,12 +33,22 @@ function TorcSettings() {
   return html`<section class="card" aria-labelledby="torc"><h2 id="torc">Settings of torc</h2>
     <p class="muted">Read when a program starts. Change them in the configuration file or the environment.</p>
     <${Failure} error=${error} />
-    ${run?.document ? html`<${PlainTable} label="Settings" rows=${flat("", run.document)} keyOf=${(/** @type {any} */ row) => row.name} columns=${[
+    ${run?.document ? html`<${PlainTable} label="Settings" rows=${settingsOf(run.document)} keyOf=${(/** @type {any} */ row) => row.name} columns=${[
       { title: "Setting", show: (/** @type {any} */ row) => html`<code>${row.name}</code>` },
       { title: "Value", show: (/** @type {any} */ row) => html`<span class="mono">${row.value}</span>` },
+      { title: "From", show: (/** @type {any} */ row) => row.origin ?? "default" },
     ]} />` : error ? "" : html`<${Loading} />`}
     <p><${Command} text="torc config show" /></p>
   </section>`;
+}
+
+/** Sections of settings; the document has other parts too. */
+const SECTIONS = ["client", "server", "dash"];
+
+/** @param {Record<string, any>} document */
+function settingsOf(document) {
+  const origins = new Map(flat("", document.origins ?? {}).map(({ name, value }) => [name, value]));
+  return SECTIONS.flatMap((section) => flat(section, document[section] ?? {})).map((row) => ({ ...row, origin: origins.get(row.name) }));
 }
 
 /**
