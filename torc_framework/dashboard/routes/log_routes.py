@@ -12,8 +12,8 @@ from starlette.routing import Route
 
 from torc_framework.dashboard.access.guard import session_of
 from torc_framework.dashboard.access.login import LoginRoutes
-from torc_framework.dashboard.errors import RefusedError, json_answer
-from torc_framework.dashboard.limits import LOG_PART_BYTES, LOG_PART_DEFAULT_BYTES, SEARCH_MATCHES
+from torc_framework.dashboard.http.errors import RefusedError, json_answer
+from torc_framework.dashboard.http.limits import LOG_PART_BYTES, LOG_PART_DEFAULT_BYTES, SEARCH_MATCHES
 from torc_framework.dashboard.routes.queries import choice, integer
 from torc_framework.dashboard.routes.work_calls import WorkCalls
 from torc_framework.dashboard.work.context import WorkContext
