@@ -104,7 +104,7 @@ TIERS: dict[str, Tier] = {
     "runner": Tier(50, ("runner",), "runners inside the tests' process, on a torc server, with jobs"),
     "commands": Tier(
         150,
-        ("cli", "docs", "explain", "forensics", "mcp", "pending", "plots", "plugins", "reports"),
+        ("cli", "dashboard", "docs", "explain", "forensics", "mcp", "pending", "plots", "plugins", "reports"),
         "the installed commands, a room for each subject",
     ),
     "e2e": Tier(230, ("e2e",), "the installed commands as a user calls them, from the spec to the report"),

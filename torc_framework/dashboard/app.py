@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 from torc_framework.dashboard.access.guard import Guard
 from torc_framework.dashboard.access.login import LoginRoutes
 from torc_framework.dashboard.access.sessions import SessionStore
-from torc_framework.dashboard.errors import RefusedError, error_answer
+from torc_framework.dashboard.http.errors import RefusedError, error_answer
 from torc_framework.dashboard.routes.api_proxy import ApiProxy
 from torc_framework.dashboard.routes.command_routes import CommandRoutes
 from torc_framework.dashboard.routes.event_streams import EventStreams
@@ -40,7 +40,7 @@ _FRESH: Final = {"Cache-Control": "no-cache"}
 
 
 @frozen
-class Access:
+class DashboardAccess:
     """How readers come in.
 
     Attributes:
@@ -79,7 +79,7 @@ class Dashboard:
         server: The server of ``--standalone``.
     """
 
-    access: Access
+    access: DashboardAccess
     upstream: UpstreamServer
     process: Identity
     context: WorkContext

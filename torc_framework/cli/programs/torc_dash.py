@@ -103,7 +103,7 @@ def _dashboard(config: "Config", port: int) -> "Dashboard":
         ConfigError: the URL, the certificates, the token or the password file cannot be used.
     """
     from torc_framework.cli.shared.plugin_flags import configured_executors
-    from torc_framework.dashboard.app import Access, Dashboard
+    from torc_framework.dashboard.app import Dashboard, DashboardAccess
     from torc_framework.dashboard.upstream.identity import PROCESS, Identity, UpstreamServer, process_credentials
     from torc_framework.dashboard.upstream.standalone import StandaloneServer
     from torc_framework.dashboard.work.context import WorkContext
@@ -120,7 +120,7 @@ def _dashboard(config: "Config", port: int) -> "Dashboard":
         Path.cwd(),
         client.run.output_dir.absolute(),
     )
-    access = Access(
+    access = DashboardAccess(
         _token(),
         dash.host,
         port,

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from torc_framework.dashboard.access.sessions import Session, SessionStore
-from torc_framework.dashboard.errors import error_answer
+from torc_framework.dashboard.access.sessions import ReaderSession, SessionStore
+from torc_framework.dashboard.http.errors import error_answer
 
 _UNCHANGING: Final = ("GET", "HEAD")
 _WITHOUT_SESSION: Final = frozenset({"/dash/session", "/login"})
@@ -99,7 +99,9 @@ class Guard:
             scope["path"] = path[length:] or "/"
             scope["raw_path"] = scope["raw_path"][len(self._base_path.encode()) :] or b"/"
 
-    def _refusal(self, scope: Scope, headers: Mapping[bytes, bytes], session: Session | None) -> tuple[int, str] | None:
+    def _refusal(
+        self, scope: Scope, headers: Mapping[bytes, bytes], session: ReaderSession | None
+    ) -> tuple[int, str] | None:
         """Return status and reason for which a request is refused; None if it is not."""
         path, changes = scope["path"], scope["method"] not in _UNCHANGING
         host = headers.get(b"host", b"").decode("latin-1")
@@ -138,7 +140,7 @@ class Guard:
         return next((value for name, _, value in pairs if name == self._cookie), None)
 
 
-def _session_refusal(session: Session | None, csrf: bytes, *, changes: bool) -> tuple[int, str] | None:
+def _session_refusal(session: ReaderSession | None, csrf: bytes, *, changes: bool) -> tuple[int, str] | None:
     """Return status and reason for which a session may not send a request; None if it may."""
     if session is None:
         return 401, "log in first"
@@ -155,8 +157,8 @@ def host_name(host: str) -> str:
     return name.strip("[]").lower()
 
 
-def session_of(request: Any) -> Session:
+def session_of(request: Any) -> ReaderSession:
     """Return the session of a request that the guard let through."""
     session = request.state.session
-    assert isinstance(session, Session)
+    assert isinstance(session, ReaderSession)
     return session

@@ -10,10 +10,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from torc_framework import __version__
-from torc_framework.dashboard.access.sessions import Session, SessionStore
-from torc_framework.dashboard.bodies import read_json
-from torc_framework.dashboard.errors import RefusedError, json_answer
-from torc_framework.dashboard.limits import LOGINS
+from torc_framework.dashboard.access.sessions import ReaderSession, SessionStore
+from torc_framework.dashboard.http.bodies import read_json
+from torc_framework.dashboard.http.errors import RefusedError, json_answer
+from torc_framework.dashboard.http.limits import LOGINS
 from torc_framework.dashboard.upstream.http_client import HttpClients
 from torc_framework.dashboard.upstream.identity import Credentials, Identity, UpstreamServer
 
@@ -21,7 +21,7 @@ _LOGIN_BYTES: Final = 16 << 10
 _MAX_NAME: Final = 256
 
 
-class _Login(msgspec.Struct, forbid_unknown_fields=True):
+class _LoginBody(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a log-in: the token, or name and password."""
 
     token: str | None = None
@@ -65,7 +65,7 @@ class LoginRoutes:
             Route("/dash/session", self.session, methods=["GET"]),
         ]
 
-    def identity(self, session: Session) -> Identity | None:
+    def identity(self, session: ReaderSession) -> Identity | None:
         """Return the identity that a session has at the server; None if the reader has to log in.
 
         The owner has that of the process, unless the server refuses it.
@@ -74,7 +74,7 @@ class LoginRoutes:
             return session.identity
         return self._process if session.is_owner and not self._upstream.state.requires_login else None
 
-    def require_identity(self, session: Session) -> Identity:
+    def require_identity(self, session: ReaderSession) -> Identity:
         """Return the identity that a session has at the server.
 
         Raises:
@@ -96,15 +96,15 @@ class LoginRoutes:
             return None
         answer: Response = RedirectResponse("./", 303, {"Cache-Control": "no-store"})
         if hmac.compare_digest(given.encode(), self._token):
-            session = request.state.session or Session()
+            session = request.state.session or ReaderSession()
             session.is_owner = True
             self._set_cookie(request, answer, session)
         return answer
 
     async def login(self, request: Request) -> Response:
         """Begin a session, or add an owner's rights or a name to it."""
-        body = await read_json(request, _Login, _LOGIN_BYTES)
-        session = request.state.session or Session()
+        body = await read_json(request, _LoginBody, _LOGIN_BYTES)
+        session = request.state.session or ReaderSession()
         if body.token is not None:
             if not hmac.compare_digest(body.token.encode(), self._token):
                 raise RefusedError(401, "this is not the start token; torc-dash printed it when it began")
@@ -154,7 +154,7 @@ class LoginRoutes:
         """Answer who is logged in, also nobody."""
         return json_answer(self._values(request.state.session))
 
-    def _values(self, session: Session | None) -> dict[str, Any]:
+    def _values(self, session: ReaderSession | None) -> dict[str, Any]:
         identity = None if session is None else self.identity(session)
         needs_password = self._upstream.state.requires_login
         return {
@@ -169,7 +169,7 @@ class LoginRoutes:
             "version": __version__,
         }
 
-    def _set_cookie(self, request: Request, answer: Response, session: Session) -> None:
+    def _set_cookie(self, request: Request, answer: Response, session: ReaderSession) -> None:
         secret = self._sessions.add(session)
         is_https = request.headers.get("x-forwarded-proto", "") == "https"
         answer.set_cookie(self._cookie, secret, path=None, httponly=True, samesite="strict", secure=is_https)

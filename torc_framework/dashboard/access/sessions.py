@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from attrs import define, field
 
-from torc_framework.dashboard.limits import SESSIONS
+from torc_framework.dashboard.http.limits import SESSIONS
 from torc_framework.dashboard.upstream.identity import Identity
 
 
 @define(eq=False)
-class Session:
+class ReaderSession:
     """One reader in one browser.
 
     Attributes:
@@ -50,9 +50,9 @@ class SessionStore:
     def __init__(self, idle_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.idle_s = idle_s
         self._clock = clock
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._sessions: OrderedDict[str, ReaderSession] = OrderedDict()
 
-    def find(self, secret: str | None) -> Session | None:
+    def find(self, secret: str | None) -> ReaderSession | None:
         """Return the session of a cookie; None if there is none, or if it was idle for too long."""
         session = None if secret is None else self._sessions.get(secret)
         if session is None or secret is None:
@@ -65,7 +65,7 @@ class SessionStore:
         self._sessions.move_to_end(secret)
         return session
 
-    def add(self, session: Session) -> str:
+    def add(self, session: ReaderSession) -> str:
         """Keep a session; return the secret of its cookie. The session unused for longest ends if there are too many.
 
         A session that is kept already gets a new secret, and loses the old one.
@@ -79,12 +79,12 @@ class SessionStore:
         self._sessions[secret] = session
         return secret
 
-    def is_live(self, session: Session) -> bool:
+    def is_live(self, session: ReaderSession) -> bool:
         """Return whether a reader is logged in, and was not idle for too long."""
         is_idle = self._clock() - session.last_used > self.idle_s
         return not is_idle and (session.is_owner or session.identity is not None)
 
-    def end(self, session: Session) -> None:
+    def end(self, session: ReaderSession) -> None:
         """Forget a session, with its password."""
         for secret in [secret for secret, kept in self._sessions.items() if kept is session]:
             del self._sessions[secret]

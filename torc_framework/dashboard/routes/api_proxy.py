@@ -12,9 +12,9 @@ from starlette.routing import Route
 
 from torc_framework.dashboard.access.guard import session_of
 from torc_framework.dashboard.access.login import LoginRoutes
-from torc_framework.dashboard.access.sessions import Session
-from torc_framework.dashboard.errors import RefusedError
-from torc_framework.dashboard.limits import API_BODY_BYTES, API_REQUESTS, API_REQUESTS_OF_SESSION
+from torc_framework.dashboard.access.sessions import ReaderSession
+from torc_framework.dashboard.http.errors import RefusedError
+from torc_framework.dashboard.http.limits import API_BODY_BYTES, API_REQUESTS, API_REQUESTS_OF_SESSION
 from torc_framework.dashboard.upstream.http_client import HttpClients
 from torc_framework.dashboard.upstream.identity import UpstreamServer
 from torc_framework.dashboard.upstream.monitor import ServerMonitor
@@ -89,13 +89,13 @@ class ApiProxy:
         query = request.scope["query_string"].decode("latin-1")
         return f"{self._upstream.base}/{path}" + (f"?{query}" if query else "")
 
-    def _begin(self, session: Session) -> None:
+    def _begin(self, session: ReaderSession) -> None:
         if session.api_requests >= API_REQUESTS_OF_SESSION or self._requests >= API_REQUESTS:
             raise RefusedError(429, "too many requests at once")
         session.api_requests += 1
         self._requests += 1
 
-    def _end(self, session: Session) -> None:
+    def _end(self, session: ReaderSession) -> None:
         session.api_requests -= 1
         self._requests -= 1
 
@@ -110,7 +110,7 @@ class ApiProxy:
             return RefusedError(504, "the server did not answer in time", upstream="away")
         return RefusedError(502, f"no Torc server answers at {self._upstream.shown}", upstream="away")
 
-    async def _body(self, session: Session, answer: httpx2.Response) -> AsyncIterator[bytes]:
+    async def _body(self, session: ReaderSession, answer: httpx2.Response) -> AsyncIterator[bytes]:
         try:
             async for piece in answer.aiter_raw():
                 yield piece

@@ -10,13 +10,13 @@ from starlette.routing import Route
 
 from torc_framework.dashboard.access.guard import session_of
 from torc_framework.dashboard.access.login import LoginRoutes
-from torc_framework.dashboard.bodies import read_json
-from torc_framework.dashboard.errors import RefusedError, json_answer
-from torc_framework.dashboard.limits import BODY_BYTES, WAIT_S
+from torc_framework.dashboard.http.bodies import read_json
+from torc_framework.dashboard.http.errors import RefusedError, json_answer
+from torc_framework.dashboard.http.limits import BODY_BYTES, WAIT_S
 from torc_framework.dashboard.routes.queries import integer, require_owner
 from torc_framework.dashboard.routes.work_calls import WorkCalls
 from torc_framework.dashboard.work.command_runs import CommandRuns, command_text, sentences
-from torc_framework.dashboard.work.command_table import COMMANDS, Command
+from torc_framework.dashboard.work.command_table import COMMANDS, OfferedCommand
 from torc_framework.dashboard.work.context import WorkContext
 from torc_framework.dashboard.work.overview import impact
 
@@ -88,7 +88,9 @@ class CommandRoutes:
         await self._runs.wait(run, min(max(order.wait, 0.0), WAIT_S))
         return json_answer(run.as_dict())
 
-    async def _impact(self, request: Request, command: Command, order: CommandOrder, arguments: list[str]) -> Response:
+    async def _impact(
+        self, request: Request, command: OfferedCommand, order: CommandOrder, arguments: list[str]
+    ) -> Response:
         """Answer what a command without a dry run would do."""
         if command.preview is None:
             raise RefusedError(400, f"{command.name} has no preview")
@@ -124,7 +126,7 @@ class CommandRoutes:
         return json_answer(run.as_dict())
 
 
-def _command(order: CommandOrder) -> Command:
+def _command(order: CommandOrder) -> OfferedCommand:
     command = COMMANDS.get(order.command)
     if command is None:
         raise RefusedError(404, f"there is no command {order.command[:100]!r}; there are {', '.join(COMMANDS)}")
@@ -134,7 +136,7 @@ def _command(order: CommandOrder) -> Command:
     return command
 
 
-def _spec(command: Command, options: dict[str, Any]) -> tuple[tuple[str, str] | None, str | None]:
+def _spec(command: OfferedCommand, options: dict[str, Any]) -> tuple[tuple[str, str] | None, str | None]:
     """Return text and format of the spec of an order, or its path; neither for another command than ``create``."""
     if command.name != "create":
         return None, None

@@ -18,9 +18,9 @@ from starlette.routing import Route
 
 from torc_framework.dashboard.access.guard import session_of
 from torc_framework.dashboard.access.login import LoginRoutes
-from torc_framework.dashboard.access.sessions import Session, SessionStore
-from torc_framework.dashboard.errors import RefusedError
-from torc_framework.dashboard.limits import (
+from torc_framework.dashboard.access.sessions import ReaderSession, SessionStore
+from torc_framework.dashboard.http.errors import RefusedError
+from torc_framework.dashboard.http.limits import (
     BATCH_S,
     EVENTS_PER_SECOND,
     STREAM_COMMENT_S,
@@ -66,7 +66,7 @@ class EventStreams:
         return StreamingResponse(frames, media_type="text/event-stream", headers=_HEADERS)
 
     async def _counted(
-        self, session: Session, identity: Identity, workflow_id: int, seen: int | None
+        self, session: ReaderSession, identity: Identity, workflow_id: int, seen: int | None
     ) -> AsyncIterator[bytes]:
         wake = asyncio.Event()
         try:
@@ -85,7 +85,7 @@ class EventStreams:
             self._hub.leave(feed, wake)
 
     async def _frames(
-        self, session: Session, feed: EventFeed, wake: asyncio.Event, seen: int | None
+        self, session: ReaderSession, feed: EventFeed, wake: asyncio.Event, seen: int | None
     ) -> AsyncIterator[bytes]:
         told: FeedState | None = None
         last_batch = time.monotonic()

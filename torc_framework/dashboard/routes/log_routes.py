@@ -1,4 +1,4 @@
-"""The routes of logs: the attempts of a job, parts of a log, search in it, and the whole file."""
+"""The routes of files: the attempts of a job, parts of a log, search in it, the whole log, and resource samples."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -12,8 +12,8 @@ from starlette.routing import Route
 
 from torc_framework.dashboard.access.guard import session_of
 from torc_framework.dashboard.access.login import LoginRoutes
-from torc_framework.dashboard.errors import RefusedError, json_answer
-from torc_framework.dashboard.limits import LOG_PART_BYTES, LOG_PART_DEFAULT_BYTES, SEARCH_MATCHES
+from torc_framework.dashboard.http.errors import RefusedError, json_answer
+from torc_framework.dashboard.http.limits import LOG_PART_BYTES, LOG_PART_DEFAULT_BYTES, SEARCH_MATCHES
 from torc_framework.dashboard.routes.queries import choice, integer
 from torc_framework.dashboard.routes.work_calls import WorkCalls
 from torc_framework.dashboard.work.context import WorkContext
@@ -27,6 +27,7 @@ from torc_framework.dashboard.work.log_files import (
     place_of,
 )
 from torc_framework.dashboard.work.log_reads import MAX_TEXT, LogSearch, read_part, search
+from torc_framework.dashboard.work.samples import series, sources
 
 _DOWNLOAD_CHUNK: Final = 256 << 10
 
@@ -45,6 +46,8 @@ class LogRoutes:
             Route(f"{base}/log", self.part, methods=["GET"]),
             Route(f"{base}/log/search", self.search, methods=["GET"]),
             Route(f"{base}/log/download", self.download, methods=["GET"]),
+            Route(f"{base}/samples", self.samples, methods=["GET"]),
+            Route(f"{base}/samples/series", self.series, methods=["GET"]),
         ]
 
     async def attempts(self, request: Request) -> Response:
@@ -89,6 +92,24 @@ class LogRoutes:
             "Cache-Control": "no-store",
         }
         return StreamingResponse(_pieces(descriptor), headers=headers, media_type="application/octet-stream")
+
+    async def samples(self, request: Request) -> Response:
+        """Answer the files of resource samples with their attempts."""
+        session, reader = session_of(request), self._reader(request)
+        identity, id_ = self._logins.require_identity(session), request.path_params["id"]
+        return json_answer(await self._calls.run(session, lambda: sources(identity.client, id_, reader)))
+
+    async def series(self, request: Request) -> Response:
+        """Answer the resource samples of one attempt."""
+        session, reader = session_of(request), self._reader(request)
+        identity, id_ = self._logins.require_identity(session), request.path_params["id"]
+        source, job_id = request.query_params.get("source", ""), integer(request, "job") or 0
+        attempt_id = integer(request, "attempt")
+        return json_answer(
+            await self._calls.run(
+                session, lambda: series(identity.client, id_, source, job_id, attempt_id, reader=reader)
+            )
+        )
 
     async def _read(self, request: Request, function: Callable[[int, LogPlace], Any]) -> Response:
         """Answer what a function makes of an open log."""

@@ -6,9 +6,9 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
-from torc_framework.dashboard.access.sessions import Session
-from torc_framework.dashboard.errors import RefusedError
-from torc_framework.dashboard.limits import WORK_REQUESTS_OF_SESSION, WORK_THREADS
+from torc_framework.dashboard.access.sessions import ReaderSession
+from torc_framework.dashboard.http.errors import RefusedError
+from torc_framework.dashboard.http.limits import WORK_REQUESTS_OF_SESSION, WORK_THREADS
 from torc_framework.dashboard.upstream.monitor import ServerMonitor
 from torc_framework.errors import ApiError, PluginError, ServerUnreachableError, TorcError, UserError
 
@@ -22,7 +22,7 @@ class WorkCalls:
         self._monitor = monitor
         self._threads = anyio.CapacityLimiter(WORK_THREADS)
 
-    async def run(self, session: Session, function: Callable[[], _T]) -> _T:
+    async def run(self, session: ReaderSession, function: Callable[[], _T]) -> _T:
         """Return what a function returns.
 
         Raises:

@@ -13,7 +13,7 @@ from torc_framework import __version__
 from torc_framework.client import TorcClient
 from torc_framework.dashboard.access.guard import session_of
 from torc_framework.dashboard.access.login import LoginRoutes
-from torc_framework.dashboard.errors import json_answer
+from torc_framework.dashboard.http.errors import json_answer
 from torc_framework.dashboard.routes.queries import integer, require_owner
 from torc_framework.dashboard.routes.work_calls import WorkCalls
 from torc_framework.dashboard.upstream.identity import UpstreamServer

@@ -10,7 +10,7 @@ import httpx2
 import msgspec
 from attrs import frozen
 
-from torc_framework.dashboard.limits import EVENT_BYTES, FEED_IDLE_S, FEEDS, KEPT_EVENTS
+from torc_framework.dashboard.http.limits import EVENT_BYTES, FEED_IDLE_S, FEEDS, KEPT_EVENTS
 from torc_framework.dashboard.upstream.http_client import HttpClients
 from torc_framework.dashboard.upstream.identity import Identity, UpstreamServer
 from torc_framework.dashboard.upstream.monitor import ServerMonitor

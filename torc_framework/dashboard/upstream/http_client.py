@@ -2,7 +2,7 @@
 
 import httpx2
 
-from torc_framework.dashboard.limits import API_REQUESTS, STREAMS
+from torc_framework.dashboard.http.limits import API_REQUESTS, STREAMS
 from torc_framework.dashboard.upstream.identity import UpstreamServer
 
 

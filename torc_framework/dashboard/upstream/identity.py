@@ -26,7 +26,7 @@ PROCESS: Final = "process"
 
 
 @define
-class ServerState:
+class UpstreamState:
     """Whether the server answers.
 
     Attributes:
@@ -68,7 +68,7 @@ class UpstreamServer:
 
     def __init__(self, url: str | None, *, tls_ca: Path | None = None) -> None:
         self.tls_ca = tls_ca
-        self.state = ServerState()
+        self.state = UpstreamState()
         self.address: Address | None = None
         self.move(url)
 

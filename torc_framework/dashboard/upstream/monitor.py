@@ -5,7 +5,7 @@ import asyncio
 import httpx2
 import msgspec
 
-from torc_framework.dashboard.limits import PROBE_AWAY_S, PROBE_S
+from torc_framework.dashboard.http.limits import PROBE_AWAY_S, PROBE_S
 from torc_framework.dashboard.upstream.http_client import HttpClients
 from torc_framework.dashboard.upstream.identity import LIVE, Identity, UpstreamServer
 

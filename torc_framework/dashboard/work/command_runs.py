@@ -19,8 +19,8 @@ from typing import IO, Any, Final
 import msgspec
 from attrs import define, field
 
-from torc_framework.dashboard.errors import RefusedError
-from torc_framework.dashboard.limits import (
+from torc_framework.dashboard.http.errors import RefusedError
+from torc_framework.dashboard.http.limits import (
     COMMAND_DOCUMENT_BYTES,
     COMMAND_OUTPUT_BYTES,
     COMMAND_S,
@@ -30,7 +30,7 @@ from torc_framework.dashboard.limits import (
     SHORT_COMMANDS,
 )
 from torc_framework.dashboard.upstream.identity import Identity
-from torc_framework.dashboard.work.command_table import Command
+from torc_framework.dashboard.work.command_table import OfferedCommand
 from torc_framework.dashboard.work.context import WorkContext
 
 RUNNING: Final = "running"
@@ -61,7 +61,7 @@ class CommandRun:
     """
 
     id: int
-    command: Command
+    command: OfferedCommand
     workflow_id: int | None
     preview: bool
     arguments: list[str]
@@ -196,7 +196,7 @@ class CommandRuns:
 
     def start(
         self,
-        command: Command,
+        command: OfferedCommand,
         workflow_id: int | None,
         arguments: list[str],
         identity: Identity,
@@ -250,7 +250,7 @@ class CommandRuns:
         self._watch(run)
         return run
 
-    def _check_number(self, command: Command) -> None:
+    def _check_number(self, command: OfferedCommand) -> None:
         present = [
             run for run in self._runs.values() if run.state == RUNNING and run.command.is_long == command.is_long
         ]
@@ -310,7 +310,7 @@ def _environment(identity: Identity) -> Mapping[str, str]:
     return {**own, **identity.environment, "NO_COLOR": "1"}
 
 
-def sentences(impact: Mapping[str, Any], command: Command) -> Iterator[str]:
+def sentences(impact: Mapping[str, Any], command: OfferedCommand) -> Iterator[str]:
     """Yield what a command would do to a workflow with these numbers, as sentences."""
     from torc_framework.text.quantities import count_text
 

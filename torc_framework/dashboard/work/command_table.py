@@ -6,8 +6,8 @@ from typing import Any, Final, Literal
 
 from attrs import field, frozen
 
-from torc_framework.dashboard.errors import RefusedError
-from torc_framework.dashboard.limits import SPEC_BYTES
+from torc_framework.dashboard.http.errors import RefusedError
+from torc_framework.dashboard.http.limits import SPEC_BYTES
 
 OptionKind = Literal["flag", "int", "float", "text", "path", "ids", "spec", "format", "spec_path"]
 _MAX_TEXT: Final = 2_000
@@ -19,7 +19,7 @@ FORMATS: Final = ("yaml", "json", "json5", "kdl")
 
 
 @frozen
-class CommandOption:
+class OrderOption:
     """One option of a command.
 
     Attributes:
@@ -92,7 +92,7 @@ _EXPECTED: Final[Mapping[OptionKind, str]] = {
 
 
 @frozen
-class Command:
+class OfferedCommand:
     """One command.
 
     Attributes:
@@ -107,7 +107,7 @@ class Command:
     name: str
     title: str
     words: Sequence[str]
-    options: Sequence[CommandOption] = field(default=(), kw_only=True)
+    options: Sequence[OrderOption] = field(default=(), kw_only=True)
     preview: Literal["dry_run", "impact"] | None = field(default=None, kw_only=True)
     destroys: bool = field(default=False, kw_only=True)
     is_long: bool = field(default=False, kw_only=True)
@@ -148,8 +148,8 @@ class Command:
         return [*found, "--yes"] if self.confirms else found
 
 
-def _option(name: str, kind: OptionKind, help_: str) -> CommandOption:
-    return CommandOption(name, kind, help_)
+def _option(name: str, kind: OptionKind, help_: str) -> OrderOption:
+    return OrderOption(name, kind, help_)
 
 
 _FORCE: Final = _option("force", "flag", "Also with inputs missing, and with jobs that active runners hold.")
@@ -162,10 +162,10 @@ _MULTIPLIERS: Final = (
     _option("retry_unknown", "flag", "Also run jobs again whose failures no policy explains."),
 )
 
-COMMANDS: Final[Mapping[str, Command]] = {
+COMMANDS: Final[Mapping[str, OfferedCommand]] = {
     command.name: command
     for command in (
-        Command(
+        OfferedCommand(
             "initialize",
             "Initialize",
             ("workflows", "initialize", "{id}"),
@@ -174,14 +174,14 @@ COMMANDS: Final[Mapping[str, Command]] = {
             destroys=True,
             confirms=True,
         ),
-        Command(
+        OfferedCommand(
             "reinitialize",
             "Reinitialize",
             ("workflows", "reinitialize", "{id}"),
             options=(_FORCE,),
             preview="dry_run",
         ),
-        Command(
+        OfferedCommand(
             "reset_status",
             "Reset",
             ("workflows", "reset-status", "{id}"),
@@ -194,7 +194,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             destroys=True,
             confirms=True,
         ),
-        Command(
+        OfferedCommand(
             "run",
             "Run here",
             ("run", "{id}"),
@@ -210,7 +210,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             ),
             is_long=True,
         ),
-        Command(
+        OfferedCommand(
             "submit",
             "Submit",
             ("submit", "{id}"),
@@ -219,7 +219,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
                 _OUTPUT_DIR,
             ),
         ),
-        Command(
+        OfferedCommand(
             "watch",
             "Watch and recover",
             ("watch", "{id}"),
@@ -231,10 +231,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
             ),
             is_long=True,
         ),
-        Command("cancel", "Cancel", ("workflows", "cancel", "{id}"), preview="impact", destroys=True),
-        Command("archive", "Archive", ("workflows", "archive", "true", "{id}")),
-        Command("unarchive", "Take out of the archive", ("workflows", "archive", "false", "{id}")),
-        Command(
+        OfferedCommand("cancel", "Cancel", ("workflows", "cancel", "{id}"), preview="impact", destroys=True),
+        OfferedCommand("archive", "Archive", ("workflows", "archive", "true", "{id}")),
+        OfferedCommand("unarchive", "Take out of the archive", ("workflows", "archive", "false", "{id}")),
+        OfferedCommand(
             "delete",
             "Delete",
             ("workflows", "delete", "{id}"),
@@ -243,14 +243,14 @@ COMMANDS: Final[Mapping[str, Command]] = {
             destroys=True,
             confirms=True,
         ),
-        Command(
+        OfferedCommand(
             "recover",
             "Recover",
             ("recover", "{id}"),
             options=(*_MULTIPLIERS, _OUTPUT_DIR),
             preview="dry_run",
         ),
-        Command(
+        OfferedCommand(
             "pending_retry",
             "Retry",
             ("pending", "retry", "{id}"),
@@ -264,7 +264,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             ),
             preview="dry_run",
         ),
-        Command(
+        OfferedCommand(
             "pending_fail",
             "Let fail",
             ("pending", "fail", "{id}"),
@@ -272,8 +272,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
             preview="dry_run",
             destroys=True,
         ),
-        Command("sync_status", "Fail jobs of lost runners", ("workflows", "sync-status", "{id}"), preview="dry_run"),
-        Command(
+        OfferedCommand(
+            "sync_status", "Fail jobs of lost runners", ("workflows", "sync-status", "{id}"), preview="dry_run"
+        ),
+        OfferedCommand(
             "create",
             "Create",
             ("workflows", "create"),
@@ -287,21 +289,21 @@ COMMANDS: Final[Mapping[str, Command]] = {
             preview="dry_run",
             needs_workflow=False,
         ),
-        Command("execution_plan", "Execution plan", ("workflows", "execution-plan", "{id}")),
-        Command(
+        OfferedCommand("execution_plan", "Execution plan", ("workflows", "execution-plan", "{id}")),
+        OfferedCommand(
             "slurm_logs",
             "Search Slurm logs",
             ("slurm", "parse-logs", "{id}"),
             options=(_option("errors_only", "flag", "Leave out warnings."), _OUTPUT_DIR),
         ),
-        Command("slurm_accounting", "Slurm accounting", ("slurm", "sacct", "{id}")),
-        Command(
+        OfferedCommand("slurm_accounting", "Slurm accounting", ("slurm", "sacct", "{id}")),
+        OfferedCommand(
             "utilization",
             "Use of resources",
             ("reports", "check-resource-utilization", "{id}"),
             options=(_option("include_failed", "flag", "Include failed and terminated attempts."),),
         ),
-        Command("settings", "Settings", ("config", "show"), needs_workflow=False),
+        OfferedCommand("settings", "Settings", ("config", "show"), needs_workflow=False),
     )
 }
 """All commands by name."""

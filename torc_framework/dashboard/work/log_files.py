@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from attrs import frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.dashboard.errors import RefusedError
+from torc_framework.dashboard.http.errors import RefusedError
 from torc_framework.dashboard.work.context import WorkContext
 from torc_framework.dashboard.work.overview import job_of
 from torc_framework.logs.attempt_location import AttemptFinder, LocatedAttempt

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from attrs import frozen
 
-from torc_framework.dashboard.limits import SEARCH_BYTES, SEARCH_MATCHES
+from torc_framework.dashboard.http.limits import SEARCH_BYTES, SEARCH_MATCHES
 
 _CHUNK: Final = 1 << 20
 _AROUND: Final = 250
