@@ -11,7 +11,7 @@ from torc_framework.server.http.endpoint_results import RequestError
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.workflow_views import failures, graph, graph_of_files, progress, sweep, timeline, waiting
 from torc_framework.store.workflow_views import job_columns as jobs
-from torc_framework.store.workflow_views.tags import view_tag
+from torc_framework.store.workflow_views.tags import view_tag, workflow_marks
 
 PASSING_S: Final = 10
 """Seconds after which a view that shows what passes without events is made anew."""
@@ -20,7 +20,7 @@ SETTLED_S: Final = 60
 
 
 def _tag(lifetime_s: int) -> Callable[[Tx, EndpointCall], str]:
-    return lambda tx, call: view_tag(tx, call.id, lifetime_s)
+    return lambda tx, call: view_tag(workflow_marks(tx, call.id), lifetime_s)
 
 
 def _view(

@@ -14,7 +14,7 @@ from torc_framework.store.database.sql import Row, Statement, Tx, param
 from torc_framework.store.errors import RuleError
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflow_views.kept_values import KeptValues
-from torc_framework.store.workflow_views.structure import structure_version
+from torc_framework.store.workflow_views.tags import workflow_marks
 
 DEFAULT_VALUES: Final = 50
 """Values of an axis unless another number is asked for."""
@@ -54,7 +54,7 @@ class _Cell:
 
 @define
 class _KeptFamilies:
-    version: int
+    version: tuple[str, int]
     families: list[NameFamily]
     names: int
 
@@ -104,7 +104,7 @@ def sweep_view(
 
 
 def _families(tx: Tx, workflow_id: int) -> list[NameFamily]:
-    version = structure_version(tx, workflow_id)
+    version = workflow_marks(tx, workflow_id).version
     kept = _kept.get(tx, workflow_id)
     if kept is None or kept.version != version:
         with _kept.making:
