@@ -7,9 +7,11 @@ from torc_framework.models import workflow_views as models
 from torc_framework.server.auth.permissions import WORKFLOW_IN_PATH
 from torc_framework.server.dispatch.endpoint import Endpoint, EndpointFunction
 from torc_framework.server.http.endpoint_calls import EndpointCall, Parameter
+from torc_framework.server.http.endpoint_results import RequestError
 from torc_framework.store.database.sql import Tx
+from torc_framework.store.workflow_views import failures, graph, graph_of_files, progress, sweep, timeline, waiting
 from torc_framework.store.workflow_views import job_columns as jobs
-from torc_framework.store.workflow_views.tags import view_tag
+from torc_framework.store.workflow_views.tags import view_tag, workflow_marks
 
 PASSING_S: Final = 10
 """Seconds after which a view that shows what passes without events is made anew."""
@@ -18,7 +20,7 @@ SETTLED_S: Final = 60
 
 
 def _tag(lifetime_s: int) -> Callable[[Tx, EndpointCall], str]:
-    return lambda tx, call: view_tag(tx, call.id, lifetime_s)
+    return lambda tx, call: view_tag(workflow_marks(tx, call.id), lifetime_s)
 
 
 def _view(
@@ -43,6 +45,10 @@ def _view(
     )
 
 
+def _bounded(value: int, most: int) -> int:
+    return max(1, min(value, most))
+
+
 def _job_columns(tx: Tx, call: EndpointCall) -> models.JobColumns:
     query = call.query
     return jobs.job_columns(
@@ -54,6 +60,60 @@ def _job_columns(tx: Tx, call: EndpointCall) -> models.JobColumns:
         after_id=query["after"],
         counts=query["counts"],
     )
+
+
+def _graph(tx: Tx, call: EndpointCall) -> models.GraphView:
+    query = call.query
+    kind, limit, depth = query["kind"], _bounded(query["limit"], graph.MOST_NODES), query["depth"]
+    if kind != graph.JOBS_KIND and kind not in graph_of_files.LINKED:
+        raise RequestError(f"query 'kind': {kind[:20]!r} is none of jobs, {', '.join(graph_of_files.LINKED)}")
+    if not 1 <= depth <= graph.DEEPEST:
+        raise RequestError(f"query 'depth': {depth} is not between 1 and {graph.DEEPEST}")
+    is_linked = kind != graph.JOBS_KIND
+    if query["open"] is None and query["around"] is None:
+        if is_linked:
+            return graph_of_files.graph_of_linked_groups(tx, call.id, kind, limit)
+        return graph.graph_of_groups(tx, call.id, limit)
+    if query["open"] is not None:
+        choice = graph.group_members(tx, call.id, query["open"], offset=query["offset"], limit=limit)
+    else:
+        choice = graph.jobs_around(tx, call.id, query["around"], depth=depth, limit=limit)
+    if is_linked:
+        return graph_of_files.linked_graph_of_jobs(tx, call.id, kind, choice)
+    return graph.graph_of_jobs(tx, call.id, choice)
+
+
+def _timeline(tx: Tx, call: EndpointCall) -> models.TimelineView:
+    query = call.query
+    if query["by"] not in ("runner", "host"):
+        raise RequestError(f"query 'by': {query['by'][:20]!r} is neither runner nor host")
+    return timeline.timeline_view(
+        tx,
+        call.id,
+        timeline.Window(
+            query["from"],
+            query["to"],
+            _bounded(query["width"], timeline.MOST_WIDTH),
+            query["by"] == "host",
+            query["offset"],
+            _bounded(query["limit"], timeline.MOST_LANES),
+        ),
+    )
+
+
+def _failures(tx: Tx, call: EndpointCall) -> models.FailuresView:
+    query = call.query
+    return failures.failures_view(tx, call.id, query["by"].split(","), _bounded(query["limit"], failures.MOST_GROUPS))
+
+
+def _waiting(tx: Tx, call: EndpointCall) -> models.WaitingView:
+    return waiting.waiting_view(tx, call.id, _bounded(call.query["limit"], waiting.MOST_GROUPS))
+
+
+def _sweep(tx: Tx, call: EndpointCall) -> models.SweepView:
+    query = call.query
+    limit = _bounded(query["limit"], sweep.MOST_VALUES)
+    return sweep.sweep_view(tx, call.id, query["family"], x=query["x"], y=query["y"], limit=limit)
 
 
 VIEW_ENDPOINTS: Final = (
@@ -71,6 +131,72 @@ VIEW_ENDPOINTS: Final = (
             "limit": Parameter(int, jobs.DEFAULT_JOBS, least=0),
             "after": Parameter(int, least=0),
             "counts": Parameter(bool, default=False),
+        },
+    ),
+    _view(
+        "progress",
+        lambda tx, call: progress.progress_view(tx, call.id),
+        models.ProgressView,
+        "Get the progress of a workflow by stage and group, its throughput, and an estimate of its end.",
+        lifetime_s=PASSING_S,
+    ),
+    _view(
+        "graph",
+        _graph,
+        models.GraphView,
+        "Get the graph of a workflow's groups of jobs, of the members of a group, or of the neighbours of a job.",
+        query={
+            "kind": Parameter(str, graph.JOBS_KIND),
+            "open": Parameter(str),
+            "around": Parameter(int, least=1),
+            "depth": Parameter(int, 1),
+            "offset": Parameter(int, 0, least=0),
+            "limit": Parameter(int, graph.DEFAULT_NODES, least=1),
+        },
+    ),
+    _view(
+        "timeline",
+        _timeline,
+        models.TimelineView,
+        "Get the attempts of a workflow in a window of time, as bars in lanes of runners or hosts.",
+        lifetime_s=PASSING_S,
+        query={
+            "from": Parameter(float),
+            "to": Parameter(float),
+            "width": Parameter(int, timeline.DEFAULT_WIDTH, least=1),
+            "by": Parameter(str, "runner"),
+            "offset": Parameter(int, 0, least=0),
+            "limit": Parameter(int, timeline.DEFAULT_LANES, least=1),
+        },
+    ),
+    _view(
+        "failures",
+        _failures,
+        models.FailuresView,
+        "Get the failed jobs of a workflow, grouped by the way in which they ended.",
+        query={
+            "by": Parameter(str, ",".join(failures.DEFAULT_KEYS)),
+            "limit": Parameter(int, failures.DEFAULT_GROUPS, least=1),
+        },
+    ),
+    _view(
+        "waiting",
+        _waiting,
+        models.WaitingView,
+        "Get the jobs of a workflow that do not run yet, grouped by reason.",
+        lifetime_s=PASSING_S,
+        query={"limit": Parameter(int, waiting.DEFAULT_GROUPS, least=1)},
+    ),
+    _view(
+        "sweep",
+        _sweep,
+        models.SweepView,
+        "Get the jobs of a workflow by the values of two parameters, with statuses, run times and peak memory.",
+        query={
+            "family": Parameter(str),
+            "x": Parameter(str),
+            "y": Parameter(str),
+            "limit": Parameter(int, sweep.DEFAULT_VALUES, least=1),
         },
     ),
 )

@@ -5,11 +5,12 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
 import sqlalchemy as sa
+from attrs import frozen
 
 from torc_framework.graph.drawn_graph import Drawing, DrawnNode, drawing_of
 from torc_framework.models.statuses import JobStatus
 from torc_framework.models.workflow_views import GraphNode, GraphView
-from torc_framework.store.database.sql import Statement, Tx, first, ids_param, param
+from torc_framework.store.database.sql import Row, Statement, Tx, first, ids_param, param
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflow_views.structure import WorkflowStructure, counts_by_node, workflow_structure
@@ -123,8 +124,25 @@ _GROUPS_OF: Final = tuple(
 _IN_GROUP: Final = tuple(Statement(sa.select(c.job_id).where(c.group_id == param("group")), "group") for c in (_M, _W))
 
 
-def graph_of_members(tx: Tx, workflow_id: int, group: str, *, offset: int = 0, limit: int = DEFAULT_NODES) -> GraphView:
-    """Return members of a group, with their dependencies, and the nodes at the other ends of these.
+@frozen
+class JobChoice:
+    """Jobs of a workflow that are drawn one by one.
+
+    Attributes:
+        job_ids: Their ids, ascending.
+        total: Number of jobs from which they are a part.
+        offset: Number of these jobs before them.
+        of_others: Show the groups at the other ends of dependencies of these jobs only; None is of all.
+    """
+
+    job_ids: Sequence[int]
+    total: int
+    offset: int = 0
+    of_others: Container[int] | None = None
+
+
+def group_members(tx: Tx, workflow_id: int, group: str, *, offset: int = 0, limit: int = DEFAULT_NODES) -> JobChoice:
+    """Return members of a group.
 
     Args:
         group: Id of a node of `graph_of_groups`.
@@ -136,29 +154,17 @@ def graph_of_members(tx: Tx, workflow_id: int, group: str, *, offset: int = 0, l
         RuleError: the workflow has no such group.
     """
     structure = workflow_structure(tx, workflow_id)
-    members = members_of(structure, group)
-    shown = members[offset : offset + limit]
-    view = _graph_of_jobs(tx, workflow_id, structure, shown)
-    view.total, view.offset = len(members), offset
-    return view
-
-
-def members_of(structure: WorkflowStructure, group: str) -> list[int]:
-    """Return the ids of the jobs of a group.
-
-    Raises:
-        RuleError: the workflow has no such group.
-    """
     number = int(group[1:]) if group[:1] == GROUP and group[1:].isdecimal() and len(group) < _LONGEST_ID else -1
     if not 0 <= number < len(structure.graph.nodes):
         raise RuleError(
             f"open: the graph has no group {group[:20]!r}; ids of groups change with the jobs of a workflow"
         )
-    return [id_ for id_, node in zip(structure.ids, structure.graph.node_of, strict=True) if node == number]
+    members = [id_ for id_, node in zip(structure.ids, structure.graph.node_of, strict=True) if node == number]
+    return JobChoice(members[offset : offset + limit], len(members), offset)
 
 
-def graph_around(tx: Tx, workflow_id: int, job_id: int, *, depth: int = 1, limit: int = DEFAULT_NODES) -> GraphView:
-    """Return a job with its neighbours; of many neighbours of the job, the others are drawn by group.
+def jobs_around(tx: Tx, workflow_id: int, job_id: int, *, depth: int = 1, limit: int = DEFAULT_NODES) -> JobChoice:
+    """Return a job and its neighbours; of many neighbours of one job the first.
 
     Args:
         depth: Most dependencies between the job and a neighbour.
@@ -168,16 +174,6 @@ def graph_around(tx: Tx, workflow_id: int, job_id: int, *, depth: int = 1, limit
         NotFoundError: there is no such workflow, or it has no such job.
     """
     structure = workflow_structure(tx, workflow_id)
-    found = jobs_around(tx, structure, job_id, depth, limit)
-    return _graph_of_jobs(tx, workflow_id, structure, found, of_others={job_id})
-
-
-def jobs_around(tx: Tx, structure: WorkflowStructure, job_id: int, depth: int, limit: int) -> list[int]:
-    """Return the ids of a job and of its neighbours, ascending.
-
-    Raises:
-        NotFoundError: the workflow has no such job.
-    """
     if structure.position(job_id) is None:
         raise NotFoundError("Job", job_id)
     found: dict[int, None] = {job_id: None}
@@ -187,23 +183,18 @@ def jobs_around(tx: Tx, structure: WorkflowStructure, job_id: int, depth: int, l
             reached = {row[0]: None for job in edge for query in queries for row in tx.rows(query, job, _FAN)}
             edge = [other for other in reached if other not in found][: max(0, limit - len(found))]
             found.update(dict.fromkeys(edge))
-    return sorted(found)
+    return JobChoice(sorted(found), len(structure.ids), of_others={job_id})
 
 
-def _graph_of_jobs(
-    tx: Tx,
-    workflow_id: int,
-    structure: WorkflowStructure,
-    job_ids: Sequence[int],
-    of_others: Container[int] | None = None,
-) -> GraphView:
+def graph_of_jobs(tx: Tx, workflow_id: int, choice: JobChoice) -> GraphView:
     """Return jobs with their dependencies, and the groups of the jobs at the other ends of these.
 
-    Args:
-        of_others: Show the other ends of dependencies of these jobs only.
+    Raises:
+        NotFoundError: there is no such workflow.
     """
+    structure, job_ids = workflow_structure(tx, workflow_id), choice.job_ids
     graph = structure.graph
-    ends = _Ends(structure, job_ids, of_others)
+    ends = _Ends(structure, choice)
     for query in _DIRECT:
         for on, job in tx.rows_for(query, job_ids):
             # A dependency between two of the jobs is found from both of its ends.
@@ -214,27 +205,28 @@ def _graph_of_jobs(
     groups = list(ends.groups)
     stages = [graph.stage_of[ends.position(job_id)] for job_id in job_ids]
     drawing = drawing_of([*stages, *(graph.nodes[node].stage for node in groups)], ends.edges, MOST_NODES * 2)
-    rows = {row[0]: row[1:] for row in tx.rows_for(JOBS, job_ids)}
+    rows = {row[0]: row for row in tx.rows_for(JOBS, job_ids)}
     counts = counts_by_node(tx, workflow_id, structure) if groups else []
     nodes = []
     for drawn in drawing.nodes:
         number = drawn.members[0]
         if number < len(job_ids):
-            name, status = rows[job_ids[number]]
-            nodes.append(job_node(job_ids[number], name, status, stages[number], drawn))
+            nodes.append(job_node(rows[job_ids[number]], stages[number], drawn))
         else:
             whole = DrawnNode([groups[number - len(job_ids)]], drawn.layer, drawn.order)
             nodes.append(group_node(structure, counts, whole))
-    return graph_view(structure, nodes, drawing, kind=JOBS_KIND)
+    view = graph_view(structure, nodes, drawing, kind=JOBS_KIND)
+    view.total, view.offset = choice.total, choice.offset
+    return view
 
 
 class _Ends:
     """The edges of shown jobs; an end that is no shown job is its group."""
 
-    def __init__(self, structure: WorkflowStructure, job_ids: Sequence[int], of_others: Container[int] | None) -> None:
-        self._node_of, self._of_others = structure.graph.node_of, of_others
+    def __init__(self, structure: WorkflowStructure, choice: JobChoice) -> None:
+        self._node_of, self._of_others = structure.graph.node_of, choice.of_others
         self.position = structure.positions()
-        self._place = {job_id: number for number, job_id in enumerate(job_ids)}
+        self._place = {job_id: number for number, job_id in enumerate(choice.job_ids)}
         self.groups: dict[int, int] = {}
         self.edges: Counter[tuple[int, int]] = Counter()
 
@@ -267,8 +259,9 @@ class _Ends:
         return shown, others
 
 
-def job_node(job_id: int, name: str, status: int, stage: int, drawn: DrawnNode) -> GraphNode:
-    """Return the node of one job."""
+def job_node(row: Row, stage: int, drawn: DrawnNode) -> GraphNode:
+    """Return the node of one job, given its row of `JOBS`."""
+    job_id, name, status = row
     counts = {JobStatus(status).label: 1}
     return GraphNode(
         f"{JOB}{job_id}", "job", name, 1, drawn.layer, drawn.order, counts=counts, stage=stage, job_id=job_id

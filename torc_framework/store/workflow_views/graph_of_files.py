@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final, cast
 
 import sqlalchemy as sa
 from attrs import define, frozen
@@ -17,6 +17,7 @@ from torc_framework.store.workflow_views.graph import (
     MOST_NODES,
     REST,
     REST_KIND,
+    JobChoice,
     graph_view,
     group_node,
     job_node,
@@ -153,7 +154,7 @@ def graph_of_linked_groups(tx: Tx, workflow_id: int, kind: str, limit: int = DEF
     stages = [node.stage for node in groups]
     position, node_of = structure.positions(), structure.graph.node_of
     links = [tx.rows(query, workflow_id) for query in linked.every_link]
-    names = dict(tx.rows(linked.every_name, workflow_id))
+    names: dict[int, str] = dict(cast("Any", tx.rows(linked.every_name, workflow_id)))
     items = _items(names, links, lambda job_id: node_of[position(job_id)], stages, is_grouped=True)
     counts = counts_by_node(tx, workflow_id, structure)
     sizes = [*(node.count for node in groups), *(item.count for item in items.found)]
@@ -176,36 +177,39 @@ def graph_of_linked_groups(tx: Tx, workflow_id: int, kind: str, limit: int = DEF
     return graph_view(structure, shown, drawing, omitted, kind=kind)
 
 
-def linked_graph_of_jobs(tx: Tx, workflow_id: int, kind: str, job_ids: Sequence[int]) -> GraphView:
+def linked_graph_of_jobs(tx: Tx, workflow_id: int, kind: str, choice: JobChoice) -> GraphView:
     """Return some jobs with what they write and read.
 
     Args:
         kind: One of `LINKED`.
-        job_ids: The jobs, of which there are few.
+        choice: The jobs, of which there are few.
 
     Raises:
         NotFoundError: there is no such workflow.
     """
-    linked = LINKED[kind]
+    linked, job_ids = LINKED[kind], choice.job_ids
     structure = workflow_structure(tx, workflow_id)
     position = structure.positions()
     stages = [structure.graph.stage_of[position(job_id)] for job_id in job_ids]
     place = {job_id: number for number, job_id in enumerate(job_ids)}
     links = [tx.rows_for(query, job_ids) for query in linked.links_of]
-    names = dict(tx.rows_for(linked.names, sorted({id_ for pairs in links for _, id_ in pairs})))
+    known = sorted({id_ for pairs in links for _, id_ in pairs})
+    names: dict[int, str] = dict(cast("Any", tx.rows_for(linked.names, known)))
     # A job may be linked with as much as the whole workflow: then it is shown in groups.
     items = _items(names, links, place.__getitem__, stages, is_grouped=len(names) > MOST_NODES)
     ranks = [*(2 * stage for stage in stages), *(item.rank for item in items.found)]
     drawing = drawing_of(ranks, items.edges, 2 * MOST_NODES)
-    rows = {row[0]: row[1:] for row in tx.rows_for(JOBS, job_ids)}
+    rows = {row[0]: row for row in tx.rows_for(JOBS, job_ids)}
     shown: list[GraphNode] = []
     for drawn in drawing.nodes:
         number = drawn.members[0]
         if number < len(job_ids):
-            shown.append(job_node(job_ids[number], *rows[job_ids[number]], stages[number], drawn))
+            shown.append(job_node(rows[job_ids[number]], stages[number], drawn))
         else:
             shown.append(_item_node(linked, items, number - len(job_ids), drawn))
-    return graph_view(structure, shown, drawing, kind=kind)
+    view = graph_view(structure, shown, drawing, kind=kind)
+    view.total, view.offset = choice.total, choice.offset
+    return view
 
 
 def _item_node(linked: _Linked, items: _Items, number: int, drawn: DrawnNode) -> GraphNode:

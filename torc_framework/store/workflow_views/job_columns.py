@@ -25,7 +25,7 @@ from torc_framework.store.workflow_views.filter_conditions import filter_conditi
 from torc_framework.store.workflow_views.job_fields import COMPUTED_FIELDS, FIELD_NAMES, JOB_FIELDS
 from torc_framework.store.workflow_views.kept_values import KeptValues
 from torc_framework.store.workflow_views.structure import workflow_structure
-from torc_framework.store.workflow_views.tags import view_tag
+from torc_framework.store.workflow_views.tags import view_tag, workflow_marks
 
 DEFAULT_FIELDS: Final = ("id", "name", "status", "attempt", "exit", "class", "seconds", "node")
 DEFAULT_JOBS: Final = 200
@@ -127,12 +127,13 @@ def kept_order(tx: Tx, wanted: JobList) -> KeptOrder:
         RuleError: the filter or the name of the field is wrong.
     """
     _check_field(wanted.sort.removeprefix(_REVERSE))
-    tag = view_tag(tx, wanted.workflow_id, ORDER_TAG_LIFETIME_S)
-    kept = _kept.get(tx, wanted)
+    marks = workflow_marks(tx, wanted.workflow_id)
+    key, tag = (wanted, marks.created), view_tag(marks, ORDER_TAG_LIFETIME_S)
+    kept = _kept.get(tx, key)
     if kept is None or not (kept.tag == tag or 0 <= time.monotonic() - kept.made_s < ORDER_LIFETIME_S):
         ids, counts = _read_order(tx, wanted)
         kept = KeptOrder(tag, time.monotonic(), ids, {JobStatus(n).label: count for n, count in sorted(counts.items())})
-        _kept.keep(tx, wanted, kept)
+        _kept.keep(tx, key, kept)
     return kept
 
 

@@ -82,6 +82,7 @@ def progress_view(tx: Tx, workflow_id: int) -> ProgressView:
         NotFoundError: there is no such workflow.
     """
     now_s = time.time()
+    overview: Any
     (overview,) = workflow_overviews(tx, [get(tx, WORKFLOWS, workflow_id)])
     structure = workflow_structure(tx, workflow_id)
     counts = counts_by_node(tx, workflow_id, structure)
@@ -151,7 +152,9 @@ def _estimate(
         return None
     return RunEstimate(
         sum(each.waiting + each.running for each in work),
-        *(round(seconds, 1) for seconds in (left.expected, left.least, left.most)),
+        seconds=round(left.expected, 1),
+        least_seconds=round(left.least, 1),
+        most_seconds=round(left.most, 1),
         ends_at=utc_text(now_s + left.expected),
         places=round(places, 1),
         samples=every.count,

@@ -12,17 +12,14 @@ from torc_framework.graph.drawn_graph import GroupedGraph, grouped_graph
 from torc_framework.models.plan import Barrier
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.database.sql import Statement, Tx, param
-from torc_framework.store.errors import NotFoundError
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflow_views.kept_values import KeptValues
+from torc_framework.store.workflow_views.tags import workflow_marks
 
 _MOST_WEIGHT: Final = 4_000_000
 """Jobs of all kept structures, and ten for each node; a job takes 32 bytes."""
 _NODE_WEIGHT: Final = 10
 
-_VERSION: Final = Statement(
-    sa.select(t.WORKFLOW_STATUS.c.structure).where(t.WORKFLOW_STATUS.c.id == param("workflow")), "workflow"
-)
 _JOBS: Final = Statement(
     sa.select(t.JOB.c.id, t.JOB.c.name).where(t.JOB.c.workflow_id == param("workflow")).order_by(t.JOB.c.id), "workflow"
 )
@@ -51,18 +48,18 @@ class WorkflowStructure:
     """The jobs of a workflow in groups and stages.
 
     Attributes:
-        version: Number of changes of the workflow's structure.
+        version: Differs from that of every other structure.
         ids: Ids of the jobs, ascending; the position of a job in it is that in ``graph``.
     """
 
-    version: int
+    version: tuple[str, int]
     ids: "array[int]"
     graph: GroupedGraph
 
     @property
     def name(self) -> str:
         """Differs from that of every other structure of the workflow."""
-        return f"{len(self.ids)}-{self.version}"
+        return f"{len(self.ids)}-{self.version[1]}"
 
     def position(self, job_id: int) -> int | None:
         """Return the position of a job; None if it is not among these."""
@@ -90,25 +87,13 @@ _kept: Final = KeptValues[WorkflowStructure](
 )
 
 
-def structure_version(tx: Tx, workflow_id: int) -> int:
-    """Return the number of changes of a workflow's structure.
-
-    Raises:
-        NotFoundError: there is no such workflow.
-    """
-    version: int | None = tx.value(_VERSION, workflow_id)
-    if version is None:
-        raise NotFoundError("Workflow", workflow_id)
-    return version
-
-
 def workflow_structure(tx: Tx, workflow_id: int) -> WorkflowStructure:
     """Return the structure of a workflow.
 
     Raises:
         NotFoundError: there is no such workflow.
     """
-    version = structure_version(tx, workflow_id)
+    version = workflow_marks(tx, workflow_id).version
     kept = _kept.get(tx, workflow_id)
     if kept is not None and kept.version == version:
         return kept
@@ -120,7 +105,7 @@ def workflow_structure(tx: Tx, workflow_id: int) -> WorkflowStructure:
     return kept
 
 
-def _read_structure(tx: Tx, workflow_id: int, version: int) -> WorkflowStructure:
+def _read_structure(tx: Tx, workflow_id: int, version: tuple[str, int]) -> WorkflowStructure:
     rows = tx.rows(_JOBS, workflow_id)
     ids = array("q", [id_ for id_, _ in rows])
     names = [name for _, name in rows]

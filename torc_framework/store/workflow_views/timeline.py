@@ -28,6 +28,8 @@ _EVENTS_A_SLICE: Final = 2000
 _MOST_EVENTS: Final = 20_000
 """Most events that are read, newest first, to find when the running attempts began."""
 _STARTED: Final = "job_started"
+_ROUNDING_S: Final = 0.005
+"""Overlap of two attempts that comes from the rounding of their times."""
 
 _RESULTS: Final = Statement(
     sa.select(
@@ -206,7 +208,7 @@ def _packed(attempts: Sequence[_Attempt], most_rows: int) -> list[_Bar]:
     bars = []
     used = 0
     for each in attempts:
-        while busy and busy[0][0] <= each.start:
+        while busy and busy[0][0] <= each.start + _ROUNDING_S:
             heapq.heappush(free, heapq.heappop(busy)[1])
         if free:
             row = heapq.heappop(free)

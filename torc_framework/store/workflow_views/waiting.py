@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import sqlalchemy as sa
 from attrs import Factory, define, frozen
@@ -101,7 +101,7 @@ def waiting_view(tx: Tx, workflow_id: int, limit: int = DEFAULT_GROUPS) -> Waiti
             group.job_names.append(row[1])
     ordered = sorted(found.items(), key=lambda item: (-item[1].count, item[1].job_ids[0]))[:limit]
     awaited = _awaited(tx, workflow_id, structure) if any(reason.node is not None for reason, _ in ordered) else {}
-    requirements = dict(tx.rows(_REQUIREMENTS, workflow_id))
+    requirements: dict[int, str] = dict(cast("Any", tx.rows(_REQUIREMENTS, workflow_id)))
     shown = [_shown(structure, reason, group, awaited, requirements) for reason, group in ordered]
     return WaitingView(shown, len(found), len(rows))
 
