@@ -71,6 +71,16 @@ export function clockText(moment) {
 }
 
 /**
+ * Return a time of the day with seconds such as "14:20:05", or "14:20:05.5" for steps below a second.
+ * @param {number} time seconds since the epoch
+ * @param {number} step
+ */
+export function secondsText(time, step) {
+  const seconds = (time % 60).toFixed(step < 1 ? 1 : 0).padStart(step < 1 ? 4 : 2, "0");
+  return `${clockText(1000 * time)}:${seconds}`;
+}
+
+/**
  * Return the exact time in ISO form, in UTC.
  * @param {Moment} moment
  */

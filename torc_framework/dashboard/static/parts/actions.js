@@ -40,7 +40,7 @@ export function NextStep({ next, workflowId }) {
   return html`<div class="next">
     ${next.first ? html`<p>${next.first}</p>` : ""}
     <p class="row">
-      ${order ? html`<${ActionButton} name=${order.command} workflowId=${workflowId} options=${order.options} look="primary" />` : ""}
+      ${order ? html`<${ActionButton} name=${order.command} workflowId=${workflowId} options=${order.options} label=${order.options?.retry_failed ? "Retry failed jobs" : undefined} look="primary" />` : ""}
       ${view ? html`<a class="button primary" href=${view.to}>${view.title}</a>` : ""}
       <${Command} text=${next.command} />
     </p>

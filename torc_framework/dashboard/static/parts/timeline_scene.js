@@ -1,6 +1,6 @@
 // The drawing of a timeline: bars of attempts in lanes of runners, with an axis of times.
 
-import { clockText, timeText } from "../core/times.js";
+import { clockText, secondsText, timeText } from "../core/times.js";
 import { styleColour } from "../core/words.js";
 
 /**
@@ -146,10 +146,4 @@ export class TimelineScene {
     context.stroke();
     context.globalAlpha = 1;
   }
-}
-
-/** @param {number} time @param {number} step */
-function secondsText(time, step) {
-  const seconds = (time % 60).toFixed(step < 1 ? 1 : 0).padStart(step < 1 ? 4 : 2, "0");
-  return `${clockText(1000 * time)}:${seconds}`;
 }

@@ -103,10 +103,10 @@ const GROWS = new Set(["oom", "timeout"]);
 
 /** @param {{id: number, cause: Cause, total: number}} props */
 function CauseCard({ id, cause, total }) {
-  const share = cause.count === total ? (total === 1 ? "the failed job" : "all failed jobs") : `${countText(cause.count)} of ${countText(total, "failed job")}`;
+  const share = cause.count === total ? (total === 1 ? "The only failed job" : "All failed jobs") : `${countText(cause.count)} of ${countText(total, "failed job")}`;
   return html`<li class="cause">
     <h3><span class="tag">${classWord(cause.kind)}</span> ${countText(cause.count, "job")}: ${cause.title}</h3>
-    <p class="muted">This is ${share}.${cause.canceled ? ` ${countText(cause.canceled, "further job")} ${cause.canceled === 1 ? "was" : "were"} canceled because of ${cause.count === 1 ? "it" : "them"}.` : ""}</p>
+    <p class="muted">${share}.${cause.canceled ? ` ${countText(cause.canceled, "further job")} ${cause.canceled === 1 ? "was" : "were"} canceled because of ${cause.count === 1 ? "it" : "them"}.` : ""}</p>
     ${cause.evidence ? html`<${Evidence} evidence=${cause.evidence} />` : ""}
     <p>Jobs: ${cause.jobs.map((job, index) => html`${index ? ", " : ""}<a key=${job.id} href=${address(["w", id, "j", job.id])}>${job.name}</a>`)}${cause.count > cause.jobs.length ? html`, <a href=${address(["w", id, "jobs"], { q: cause.filter })}>all ${countText(cause.count)}</a>` : ""}</p>
     ${GROWS.has(cause.kind) ? html`<p class="row"><${ActionButton} name="recover" workflowId=${id} label="Recover with more" look="primary" /></p>` : ""}

@@ -75,7 +75,7 @@ function Drawing({ id, data, selected, onSelect }) {
     view.current?.redraw();
   }, [data, selected, preferences.value.theme, words.value]);
   return html`<div class="drawing">
-    <canvas ref=${canvas} class="graph-canvas" tabindex="0" role="img" aria-label=${`Graph of ${countText(data.nodes.length, "box", "boxes")}; the list below has the same content`}></canvas>
+    <canvas ref=${canvas} class="graph-canvas" style=${{ "--content": `${scene.box.bottom + 120}px` }} tabindex="0" role="img" aria-label=${`Graph of ${countText(data.nodes.length, "box", "boxes")}; the list below has the same content`}></canvas>
     <div class="drawing-tools">
       <button type="button" aria-label="Zoom in" onClick=${() => view.current?.zoom(1.25)}>+</button>
       <button type="button" aria-label="Zoom out" onClick=${() => view.current?.zoom(0.8)}>−</button>

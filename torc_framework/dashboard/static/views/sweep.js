@@ -11,8 +11,8 @@ import { quoted } from "./overview.js";
 /**
  * @typedef {object} SweepData
  * @property {{name: string, value_count: number, job_count: number, source?: string}[]} parameters
- * @property {string[]} groups
- * @property {string | null} group
+ * @property {string[]} families
+ * @property {string | null} family
  * @property {string | null} x
  * @property {string | null} y
  * @property {string[]} x_values
@@ -42,7 +42,7 @@ function Content({ id, data }) {
     html`<label>${title} <select value=${value} onChange=${(/** @type {any} */ event) => setParams({ [param]: event.currentTarget.value, ...(param === "family" ? { x: "", y: "" } : {}) })}>${values.map(([each, label]) => html`<option key=${each} value=${each}>${label}</option>`)}</select></label>`;
   const names = data.parameters.map(({ name, value_count }) => [name, `${name} (${countText(value_count, "value")})`]);
   return html`<div class="filters">
-      ${data.groups.length > 1 ? choice("family", "Jobs", data.group ?? "", data.groups.map((group) => [group, group])) : ""}
+      ${data.families.length > 1 ? choice("family", "Jobs", data.family ?? "", data.families.map((family) => [family, family])) : ""}
       ${choice("x", "Across", data.x ?? "", names)}
       ${data.y ? choice("y", "Down", data.y, names) : ""}
       ${choice("colour", "Colour", colour, COLOURS)}

@@ -127,10 +127,10 @@ function Drawing({ data, selected, onSelect, onWidth }) {
     }
   };
   return html`<div class="drawing">
-    <div class="timeline-box" ref=${box} onScroll=${draw}>
+    <div class="timeline-box" ref=${box} onScroll=${draw} style=${{ "--content": `${scene.height + 12}px` }}>
       <canvas ref=${canvas} class="timeline-canvas" tabindex="0" role="img" aria-label="Timeline of attempts by runner; the table below has the same content"
         onKeyDown=${onKeyDown} onWheel=${onWheel} onPointerDown=${onPointer} onPointerMove=${onPointer} onPointerUp=${onPointer}></canvas>
-      <div style=${{ height: `${Math.max(0, scene.height - 100)}px` }}></div>
+      <div class="timeline-rest"></div>
     </div>
     <div class="drawing-tools">
       <button type="button" aria-label="Zoom in" onClick=${() => zoom(0.5)}>+</button>
