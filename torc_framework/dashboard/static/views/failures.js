@@ -84,7 +84,7 @@ function causeOfReport(group, groups) {
  * @returns {Cause}
  */
 function causeOfGroup(group) {
-  const ending = group.signal ? `signal ${group.signal}` : group.exit_code === null ? "" : `exit code ${group.exit_code}`;
+  const ending = group.signal ? `signal ${group.signal}` : group.exit === null || group.exit === undefined ? "" : `exit code ${group.exit}`;
   return {
     kind: group.exit_class,
     count: group.count,
@@ -129,7 +129,7 @@ function Endings({ id }) {
           <${PlainTable} label="Endings of failed jobs" rows=${data.groups} columns=${[
             { title: "Jobs", isNumber: true, show: (/** @type {any} */ group) => html`<a href=${address(["w", id, "jobs"], { q: group.filter })}>${countText(group.count)}</a>` },
             { title: "Ending", show: (/** @type {any} */ group) => classWord(group.exit_class) },
-            { title: "Exit", isNumber: true, show: (/** @type {any} */ group) => group.exit_code ?? (group.signal ? `signal ${group.signal}` : "") },
+            { title: "Exit", isNumber: true, show: (/** @type {any} */ group) => group.exit ?? (group.signal ? `signal ${group.signal}` : "") },
             { title: "Reason", show: (/** @type {any} */ group) => group.signature ?? "" },
             { title: "Groups", show: (/** @type {any} */ group) => numbersText(group.groups, group.group_count) },
             { title: "Nodes", show: (/** @type {any} */ group) => numbersText(group.hosts, group.host_count) },

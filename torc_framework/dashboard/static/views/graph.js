@@ -13,7 +13,7 @@ import { PlainTable } from "../parts/plain_table.js";
 import { quoted } from "./overview.js";
 
 /** @typedef {import("../parts/graph_scene.js").GraphNode} GraphNode */
-/** @typedef {{kind: string, structure: string, nodes: GraphNode[], edges: [number, number, number][], layer_count: number, job_count: number, edge_count: number, omitted: number, total: number, offset: number}} GraphData */
+/** @typedef {{kind: string, structure: string, nodes: GraphNode[], edges: [number, number, number][], layer_count: number, job_count: number, edge_count: number, omitted: number, omitted_edges?: number, total: number, offset: number}} GraphData */
 
 const KINDS = [["jobs", "Jobs"], ["files", "Jobs and files"], ["user_data", "Jobs and user data"]];
 const NODES = 1000;
@@ -42,7 +42,7 @@ function Content({ id, data, isWhole, showsDrawing }) {
     <p class="muted">${isWhole
       ? `${countText(data.job_count, "job")} in ${countText(data.layer_count, "layer")}, ${countText(data.edge_count, "dependency", "dependencies")}. Jobs whose names differ in digits only are one box.`
       : `${countText(data.nodes.length, "box", "boxes")} of ${countText(data.total)}.`}
-      ${data.omitted ? ` ${countText(data.omitted)} are left out.` : ""}
+      ${data.omitted ? ` ${countText(data.omitted)} are left out.` : ""}${data.omitted_edges ? ` ${countText(data.omitted_edges, "line")} are left out.` : ""}
       ${isWhole && !data.edges.length ? html` No dependencies: <a href=${address(["w", id, "jobs"])}>${countText(data.job_count, "independent job")}</a>.` : ""}</p>
     ${showsDrawing ? html`<${Drawing} id=${id} data=${data} selected=${selected} onSelect=${setSelected} />` : ""}
     ${node ? html`<${Selection} id=${id} node=${node} />` : showsDrawing ? html`<p class="muted">Click a box for its jobs; double-click opens a group. Drag or use the arrow keys to move, the wheel or + and − to zoom.</p>` : ""}
