@@ -113,7 +113,7 @@ class SeriesWriter:
         self._connection.close()
 
 
-class SampledAttempt(NamedTuple):
+class AttemptSampleCount(NamedTuple):
     """An attempt in a file of samples, and how many samples the file has of it."""
 
     job_id: int
@@ -122,7 +122,7 @@ class SampledAttempt(NamedTuple):
     sample_count: int
 
 
-def read_attempts(path: Path) -> list[SampledAttempt]:
+def read_attempts(path: Path) -> list[AttemptSampleCount]:
     """Return the attempts of which a file has samples, by job and attempt; files of NREL's Torc are read as well.
 
     Raises:
@@ -168,13 +168,13 @@ def _columns(connection: "sqlite3.Connection") -> list[str]:
     return [name for name in _COLUMNS if name in known]
 
 
-def _read_attempts(connection: "sqlite3.Connection") -> list[SampledAttempt]:
+def _read_attempts(connection: "sqlite3.Connection") -> list[AttemptSampleCount]:
     names = _names(connection)
     attempt = "attempt_id" if "attempt_id" in _columns(connection) else "1"
     rows = connection.execute(
         f"SELECT job_id, {attempt}, COUNT(*) FROM job_resource_samples GROUP BY job_id, {attempt} ORDER BY 1, 2"
     )
-    return [SampledAttempt(id_, number, names.get(id_) or f"job {id_}", count) for id_, number, count in rows]
+    return [AttemptSampleCount(id_, number, names.get(id_) or f"job {id_}", count) for id_, number, count in rows]
 
 
 def _read(connection: "sqlite3.Connection", job_id: int | None) -> list[AttemptSeries]:
