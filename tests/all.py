@@ -81,6 +81,7 @@ TIERS: dict[str, Tier] = {
                 "exits",
                 "graph",
                 "hpc",
+                "job_filters",
                 "logs",
                 "resource_samples",
                 "models",

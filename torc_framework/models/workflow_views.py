@@ -437,15 +437,13 @@ class JobColumns(msgspec.Struct):
     """A part of the jobs that satisfy a filter, as one list of values for each field.
 
     Attributes:
-        fields: Names of the fields, in the order of the request.
-        columns: The values of each field; one list for each of ``fields``.
+        columns: The values of each field, by its name, in the order of the request.
         total: Jobs that satisfy the filter.
         offset: Number of them before the first of this part.
         counts: Those that satisfy the filter, by status label; empty unless asked for.
     """
 
-    fields: list[str]
-    columns: list[list[Any]]
+    columns: dict[str, list[Any]]
     total: int
     offset: int
     counts: dict[str, int] = msgspec.field(default_factory=dict)

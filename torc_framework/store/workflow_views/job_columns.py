@@ -111,7 +111,7 @@ def job_columns(
             raise RuleError(f"after: job {after_id} is not in the list; read it from its beginning") from None
     part = ids[offset : offset + limit]
     columns = _columns(tx, wanted.workflow_id, part, fields)
-    return JobColumns(list(fields), columns, len(ids), offset, order.counts if counts else {})
+    return JobColumns(columns, len(ids), offset, order.counts if counts else {})
 
 
 def _check_field(name: str) -> None:
@@ -174,7 +174,7 @@ def _computed(tx: Tx, workflow_id: int, field: str, ids: Sequence[int]) -> Calla
     return starts.get
 
 
-def _columns(tx: Tx, workflow_id: int, ids: Sequence[int], fields: Sequence[str]) -> list[list[Any]]:
+def _columns(tx: Tx, workflow_id: int, ids: Sequence[int], fields: Sequence[str]) -> dict[str, list[Any]]:
     """Return the values of fields of jobs, in the order of the ids; a job that is gone has none but its id."""
     stored = [name for name in dict.fromkeys(fields) if name in JOB_FIELDS]
     by_name: dict[str, list[Any]] = {"id": list(ids)}
@@ -191,7 +191,7 @@ def _columns(tx: Tx, workflow_id: int, ids: Sequence[int], fields: Sequence[str]
         keys = _computed(tx, workflow_id, name, ids)
         found = [keys(id_) if id_ in rows else None for id_ in ids]
         by_name[name] = [None if v is None else utc_text(v) for v in found] if name == "started" else found
-    return [by_name[name] for name in fields]
+    return {name: by_name[name] for name in fields}
 
 
 def _short(value: Any) -> Any:

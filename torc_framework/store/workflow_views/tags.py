@@ -61,7 +61,7 @@ def workflow_marks(tx: Tx, workflow_id: int) -> WorkflowMarks:
 
 
 def view_tag(marks: WorkflowMarks, lifetime_s: int) -> str:
-    """Return a text, of digits and dots, that changes with every event of a workflow, and with every change of its jobs.
+    """Return a text of digits and dots that changes with every event of a workflow, and with every change of its jobs.
 
     Args:
         marks: Those of the workflow.
