@@ -93,11 +93,11 @@ export class RowPages {
 
 /**
  * Turn an answer in columns into rows.
- * @param {string[]} fields
- * @param {any[][]} columns
+ * @param {Record<string, any[]>} columns lists of the same length
  * @returns {Record<string, any>[]}
  */
-export function rowsOf(fields, columns) {
-  const length = columns[0]?.length ?? 0;
-  return Array.from({ length }, (_, index) => Object.fromEntries(fields.map((name, position) => [name, columns[position][index]])));
+export function rowsOf(columns) {
+  const names = Object.keys(columns);
+  const length = columns[names[0]]?.length ?? 0;
+  return Array.from({ length }, (_, index) => Object.fromEntries(names.map((name) => [name, columns[name][index]])));
 }

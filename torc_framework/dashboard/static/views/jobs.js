@@ -53,7 +53,7 @@ export function Jobs({ id }) {
         const wanted = fields.split(",").includes("id") ? fields : `id,${fields}`;
         const answer = await get(`api/workflows/${id}/views/jobs`, { q, sort, fields: wanted, offset, limit, counts: true });
         setCounts(answer.counts);
-        return { rows: rowsOf(answer.fields, answer.columns), total: answer.total };
+        return { rows: rowsOf(answer.columns), total: answer.total };
       }),
     [id, q, sort, fields],
   );

@@ -55,7 +55,7 @@ export function Check({ options, onErrors, onCreated }) {
       <button type="button" disabled=${Boolean(busy)} onClick=${check}>Check</button>
       <button type="button" disabled=${Boolean(busy) || server.value.isAway} class="primary" onClick=${() => create(false)}>Create</button>
       <button type="button" disabled=${Boolean(busy) || server.value.isAway} onClick=${() => create(true)}>Create and run here</button>
-      <span role="status" class="loading">${busy}</span>
+      <span role="status" class="muted">${busy}</span>
     </p>
     <${Failure} error=${error} />
     ${checked ? html`<${Checked} run=${checked} />` : ""}
