@@ -33,7 +33,7 @@ const TAIL = 14;
 export const Name = ({ text }) =>
   text.length <= TAIL + 6
     ? html`<span class="name" title=${text}>${text}</span>`
-    : html`<span class="name elided" title=${text}><span class="head">${text.slice(0, -TAIL)}</span><span class="tail">${text.slice(-TAIL)}</span></span>`;
+    : html`<span class="name elided" title=${text}><span class="head" aria-hidden="true">${text.slice(0, -TAIL)}</span><span class="tail" aria-hidden="true">${text.slice(-TAIL)}</span><span class="hidden">${text}</span></span>`;
 
 /**
  * A button that copies a text.

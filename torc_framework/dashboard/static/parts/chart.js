@@ -51,7 +51,7 @@ export function Chart({ title, times, values, limit = null, format, steps }) {
       limit === null ? [times, values] : [times, values, times.map(() => limit)],
       place.current,
     );
-    const observer = new ResizeObserver(() => chart.setSize({ width: place.current.clientWidth, height: HEIGHT }));
+    const observer = new ResizeObserver(() => place.current && chart.setSize({ width: place.current.clientWidth, height: HEIGHT }));
     observer.observe(place.current);
     return () => {
       observer.disconnect();

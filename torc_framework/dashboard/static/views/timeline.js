@@ -81,6 +81,7 @@ function Drawing({ data, selected, onSelect, onWidth }) {
   useEffect(draw, [scene, selected, preferences.value, words.value]);
   useEffect(() => {
     const observer = new ResizeObserver(() => {
+      if (!canvas.current) return; // the view is gone
       onWidth(canvas.current.clientWidth);
       draw();
     });
