@@ -210,16 +210,17 @@ def test_links_pipes_and_folders_are_no_logs(dash: DashProgram, owner: DashReade
         return found.status_code, found.text
 
     assert answer()[0] == 200
-    for replace in (lambda: path.symlink_to(secret), lambda: os.mkfifo(path), path.mkdir):
-        path.unlink()
-        replace()
-        status, text = answer()
-        assert status == 403
-        assert "secret" not in text.replace(str(path), "")
-        if path.is_dir() and not path.is_symlink():
-            path.rmdir()
-            path.touch()
     path.unlink()
+    path.symlink_to(secret)
+    assert answer()[0] == 403
+    assert '"text"' not in answer()[1]
+    path.unlink()
+    os.mkfifo(path)
+    assert answer()[0] == 403
+    path.unlink()
+    path.mkdir()
+    assert answer()[0] == 403
+    path.rmdir()
     assert answer()[0] == 404
     folder = path.parent
     moved = folder.rename(folder.with_name("elsewhere"))

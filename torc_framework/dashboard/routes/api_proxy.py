@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import httpx2
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from torc_framework.dashboard.access.guard import session_of
@@ -15,6 +15,7 @@ from torc_framework.dashboard.access.login import LoginRoutes
 from torc_framework.dashboard.access.sessions import ReaderSession
 from torc_framework.dashboard.http.errors import RefusedError
 from torc_framework.dashboard.http.limits import API_BODY_BYTES, API_REQUESTS, API_REQUESTS_OF_SESSION
+from torc_framework.dashboard.http.streams import EndingStream
 from torc_framework.dashboard.upstream.http_client import HttpClients
 from torc_framework.dashboard.upstream.identity import UpstreamServer
 from torc_framework.dashboard.upstream.monitor import ServerMonitor
@@ -69,7 +70,12 @@ class ApiProxy:
             self._end(session)
             raise self._refusal(error) from error
         returned = {name: answer.headers[name] for name in _RETURNED if name in answer.headers}
-        return StreamingResponse(self._body(session, answer), answer.status_code, returned)
+
+        async def end() -> None:
+            self._end(session)
+            await answer.aclose()
+
+        return EndingStream(self._body(answer), end, status=answer.status_code, headers=returned)
 
     def _url(self, request: Request) -> str:
         """Return the address at the server.
@@ -110,16 +116,13 @@ class ApiProxy:
             return RefusedError(504, "the server did not answer in time", upstream="away")
         return RefusedError(502, f"no Torc server answers at {self._upstream.shown}", upstream="away")
 
-    async def _body(self, session: ReaderSession, answer: httpx2.Response) -> AsyncIterator[bytes]:
+    async def _body(self, answer: httpx2.Response) -> AsyncIterator[bytes]:
         try:
             async for piece in answer.aiter_raw():
                 yield piece
         except httpx2.HTTPError:
             self._monitor.look_now()
             raise
-        finally:
-            self._end(session)
-            await answer.aclose()
 
 
 async def _limited_body(request: Request) -> AsyncIterator[bytes]:
