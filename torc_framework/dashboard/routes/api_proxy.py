@@ -66,9 +66,15 @@ class ApiProxy:
         self._begin(session)
         try:
             answer = await client.send(outgoing, stream=True)
-        except BaseException as error:
+        except (httpx2.HTTPError, ClientDisconnect) as error:
             self._end(session)
             raise self._refusal(error) from error
+        except BaseException:
+            self._end(session)
+            raise
+        if answer.status_code == 401:  # the password was changed, or is required now
+            session.identity = None
+            self._monitor.look_now()
         returned = {name: answer.headers[name] for name in _RETURNED if name in answer.headers}
 
         async def end() -> None:
@@ -105,12 +111,10 @@ class ApiProxy:
         session.api_requests -= 1
         self._requests -= 1
 
-    def _refusal(self, error: BaseException) -> BaseException:
+    def _refusal(self, error: Exception) -> RefusedError:
         """Return the error to answer with instead of one of a request that was passed on."""
         if isinstance(error, ClientDisconnect):
             return RefusedError(400, "the request is incomplete")
-        if not isinstance(error, httpx2.HTTPError):
-            return error
         self._monitor.look_now()
         if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
             return RefusedError(504, "the server did not answer in time", upstream="away")
