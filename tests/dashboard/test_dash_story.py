@@ -72,9 +72,9 @@ def test_errors_of_a_spec_have_their_lines(owner: DashReader) -> None:
 def test_a_spec_is_created_from_its_path(owner: DashReader, tmp_path: Path) -> None:
     path = tmp_path / "it's a spec.json"
     path.write_text(json.dumps(FAILING))
-    order = {"options": {"path": str(path)}}
-    assert owner.order("create", describe=True, **order)["text"].endswith("'\"'\"'s a spec.json'")
-    assert owner.order("create", **order)["document"]["job_count"] == 3
+    options = {"path": str(path)}
+    assert owner.order("create", describe=True, options=options)["text"].endswith("'\"'\"'s a spec.json'")
+    assert owner.order("create", options=options)["document"]["job_count"] == 3
 
 
 def test_a_long_command_can_be_stopped(owner: DashReader) -> None:

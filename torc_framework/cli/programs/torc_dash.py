@@ -18,6 +18,7 @@ from torc_framework.config.sections import DashSection
 from torc_framework.distributions import install_extra
 from torc_framework.errors import ConfigError, ExitStatus, OperatorError, TorcError, UserError
 from torc_framework.system.environment import variable
+from torc_framework.text.quantities import count_text
 from torc_framework.text.terminal import cleaned
 
 if TYPE_CHECKING:
@@ -79,9 +80,16 @@ async def _run(config: "Config") -> int:
             print(f"Dashboard: {_page_url(dash, port)}?token={dashboard.access.token}", flush=True)
 
         server = StoppableServer(server_config(dashboard.app(), LimitSettings(), None), ready)
+
+        def stop() -> None:
+            if runs := dashboard.runs.stopped_at_end:
+                print(f"Waiting for {count_text(len(runs), 'command')}: jobs stop, and run again with 'torc run'.")
+            server.stop()
+
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, server.stop)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
+                loop.add_signal_handler(number, stop)
         await server.serve(sockets=[listener])
         if not server.started:
             raise OperatorError("the dashboard could not start")

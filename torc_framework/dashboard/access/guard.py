@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from torc_framework.dashboard.access.sessions import ReaderSession, SessionStore
@@ -82,6 +83,11 @@ class Guard:
                 message = {**message, "headers": [*message.get("headers", ()), *self._headers]}
             await send(message)
 
+        if scope["path"] == self._base_path != "":
+            query = scope["query_string"].decode("latin-1")
+            last = self._base_path.rpartition("/")[2]
+            await RedirectResponse(f"{last}/" + (f"?{query}" if query else ""), 307)(scope, receive, send_with_headers)
+            return
         self._remove_prefix(scope)
         headers = dict(scope["headers"])
         session = self._sessions.find(self._secret(headers))
@@ -94,10 +100,10 @@ class Guard:
 
     def _remove_prefix(self, scope: Scope) -> None:
         path: str = scope["path"]
-        if self._base_path and (path == self._base_path or path.startswith(f"{self._base_path}/")):
+        if self._base_path and path.startswith(f"{self._base_path}/"):
             length = len(self._base_path)
-            scope["path"] = path[length:] or "/"
-            scope["raw_path"] = scope["raw_path"][len(self._base_path.encode()) :] or b"/"
+            scope["path"] = path[length:]
+            scope["raw_path"] = scope["raw_path"][length:]
 
     def _refusal(
         self, scope: Scope, headers: Mapping[bytes, bytes], session: ReaderSession | None
@@ -128,10 +134,12 @@ class Guard:
 
     def _other_origin(self, headers: Mapping[bytes, bytes], host: str) -> str | None:
         """Return the origin of the page that sent a request if it is not the dashboard's own page."""
-        site = headers.get(b"sec-fetch-site", b"none")
+        site = headers.get(b"sec-fetch-site")
+        if site is not None:  # the browser compared the origins itself, before any proxy changed the host name
+            return None if site in (b"same-origin", b"none") else f"a {site.decode('latin-1')} address"
         origin = headers.get(b"origin")
         if origin is None:
-            return None if site in (b"same-origin", b"none") else site.decode("latin-1")
+            return None
         name = origin.decode("latin-1").rpartition("//")[2].lower()
         return None if name == host.lower() or host_name(name) in self._allowed else origin.decode("latin-1")
 

@@ -64,5 +64,7 @@ PROBE_S: Final = 10.0
 """Seconds between two looks at the server while it answers."""
 PROBE_AWAY_S: Final = 2.0
 """Seconds between two looks at the server while it does not answer."""
-LOGINS: Final = 4
+LOGINS: Final = 32
 """Names and passwords that are checked at once; further log-ins are refused."""
+LOGINS_OF_ADDRESS: Final = 8
+"""The same, of one address."""

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import httpx2
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from torc_framework.dashboard.access.guard import session_of
@@ -15,6 +15,7 @@ from torc_framework.dashboard.access.login import LoginRoutes
 from torc_framework.dashboard.access.sessions import ReaderSession
 from torc_framework.dashboard.http.errors import RefusedError
 from torc_framework.dashboard.http.limits import API_BODY_BYTES, API_REQUESTS, API_REQUESTS_OF_SESSION
+from torc_framework.dashboard.http.streams import EndingStream
 from torc_framework.dashboard.upstream.http_client import HttpClients
 from torc_framework.dashboard.upstream.identity import UpstreamServer
 from torc_framework.dashboard.upstream.monitor import ServerMonitor
@@ -65,11 +66,22 @@ class ApiProxy:
         self._begin(session)
         try:
             answer = await client.send(outgoing, stream=True)
-        except BaseException as error:
+        except (httpx2.HTTPError, ClientDisconnect) as error:
             self._end(session)
             raise self._refusal(error) from error
+        except BaseException:
+            self._end(session)
+            raise
+        if answer.status_code == 401:  # the password was changed, or is required now
+            session.identity = None
+            self._monitor.look_now()
         returned = {name: answer.headers[name] for name in _RETURNED if name in answer.headers}
-        return StreamingResponse(self._body(session, answer), answer.status_code, returned)
+
+        async def end() -> None:
+            self._end(session)
+            await answer.aclose()
+
+        return EndingStream(self._body(answer), end, status=answer.status_code, headers=returned)
 
     def _url(self, request: Request) -> str:
         """Return the address at the server.
@@ -99,27 +111,22 @@ class ApiProxy:
         session.api_requests -= 1
         self._requests -= 1
 
-    def _refusal(self, error: BaseException) -> BaseException:
+    def _refusal(self, error: Exception) -> RefusedError:
         """Return the error to answer with instead of one of a request that was passed on."""
         if isinstance(error, ClientDisconnect):
             return RefusedError(400, "the request is incomplete")
-        if not isinstance(error, httpx2.HTTPError):
-            return error
         self._monitor.look_now()
         if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
             return RefusedError(504, "the server did not answer in time", upstream="away")
         return RefusedError(502, f"no Torc server answers at {self._upstream.shown}", upstream="away")
 
-    async def _body(self, session: ReaderSession, answer: httpx2.Response) -> AsyncIterator[bytes]:
+    async def _body(self, answer: httpx2.Response) -> AsyncIterator[bytes]:
         try:
             async for piece in answer.aiter_raw():
                 yield piece
         except httpx2.HTTPError:
             self._monitor.look_now()
             raise
-        finally:
-            self._end(session)
-            await answer.aclose()
 
 
 async def _limited_body(request: Request) -> AsyncIterator[bytes]:

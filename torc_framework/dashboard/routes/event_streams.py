@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from torc_framework.dashboard.access.guard import session_of
@@ -27,6 +27,7 @@ from torc_framework.dashboard.http.limits import (
     STREAMS,
     STREAMS_OF_SESSION,
 )
+from torc_framework.dashboard.http.streams import EndingStream
 from torc_framework.dashboard.upstream.event_feed import (
     GONE,
     EventFeed,
@@ -35,7 +36,6 @@ from torc_framework.dashboard.upstream.event_feed import (
     FeedState,
     TooManyFeedsError,
 )
-from torc_framework.dashboard.upstream.identity import Identity
 
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _MOST_SINGLE: Final = int(EVENTS_PER_SECOND * BATCH_S)
@@ -62,27 +62,21 @@ class EventStreams:
             raise RefusedError(400, "Last-Event-ID is not the id of an event")
         if session.streams >= STREAMS_OF_SESSION or self._open >= STREAMS:
             raise RefusedError(429, "too many event streams are open; close a tab")
-        frames = self._counted(session, identity, request.path_params["id"], None if text is None else int(text))
-        return StreamingResponse(frames, media_type="text/event-stream", headers=_HEADERS)
-
-    async def _counted(
-        self, session: ReaderSession, identity: Identity, workflow_id: int, seen: int | None
-    ) -> AsyncIterator[bytes]:
         wake = asyncio.Event()
         try:
-            feed = self._hub.join(identity, workflow_id, wake)
+            feed = self._hub.join(identity, request.path_params["id"], wake)
         except TooManyFeedsError:
-            yield _named_frame("state", {"state": GONE, "error": "too many workflows are watched; try again later"})
-            return
+            raise RefusedError(429, "events of too many workflows are read; try again later") from None
         session.streams += 1
         self._open += 1
-        try:
-            async for frame in self._frames(session, feed, wake, seen):
-                yield frame
-        finally:
+
+        async def end() -> None:
             session.streams -= 1
             self._open -= 1
             self._hub.leave(feed, wake)
+
+        frames = self._frames(session, feed, wake, None if text is None else int(text))
+        return EndingStream(frames, end, headers=_HEADERS, media_type="text/event-stream")
 
     async def _frames(
         self, session: ReaderSession, feed: EventFeed, wake: asyncio.Event, seen: int | None

@@ -7,13 +7,14 @@ from typing import Any, Final, cast
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from torc_framework.dashboard.access.guard import session_of
 from torc_framework.dashboard.access.login import LoginRoutes
 from torc_framework.dashboard.http.errors import RefusedError, json_answer
 from torc_framework.dashboard.http.limits import LOG_PART_BYTES, LOG_PART_DEFAULT_BYTES, SEARCH_MATCHES
+from torc_framework.dashboard.http.streams import EndingStream
 from torc_framework.dashboard.routes.queries import choice, integer
 from torc_framework.dashboard.routes.work_calls import WorkCalls
 from torc_framework.dashboard.work.context import WorkContext
@@ -91,7 +92,11 @@ class LogRoutes:
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(place.names[-1])}",
             "Cache-Control": "no-store",
         }
-        return StreamingResponse(_pieces(descriptor), headers=headers, media_type="application/octet-stream")
+
+        async def end() -> None:
+            os.close(descriptor)
+
+        return EndingStream(_pieces(descriptor), end, headers=headers, media_type="application/octet-stream")
 
     async def samples(self, request: Request) -> Response:
         """Answer the files of resource samples with their attempts."""
@@ -150,6 +155,5 @@ class LogRoutes:
 
 
 def _pieces(descriptor: int) -> Iterator[bytes]:
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
-        while piece := file.read(_DOWNLOAD_CHUNK):
-            yield piece
+    while piece := os.read(descriptor, _DOWNLOAD_CHUNK):
+        yield piece

@@ -83,10 +83,8 @@ class CommandRun:
             return SUCCEEDED
         return STOPPED if self.stopped else FAILED
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON values, with the ends of its output."""
-        output, size = self._tail(self.output)
-        message, findings = _error_of(self._tail(self.error)[0])
+    def summary(self) -> dict[str, Any]:
+        """Return it as JSON values, without its output."""
         return {
             "id": self.id,
             "command": self.command.name,
@@ -98,12 +96,20 @@ class CommandRun:
             "exit_code": self.process.returncode if self.ended_at is not None else None,
             "started_at": self.started_at,
             "ended_at": self.ended_at,
+            "is_long": self.command.is_long,
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values, with the ends of its output."""
+        output, size = self._tail(self.output)
+        message, findings = _error_of(self._tail(self.error)[0])
+        return {
+            **self.summary(),
             "document": self._document(size),
             "output": output if self.command.is_long else "",
             "error": message,
             "findings": findings,
             "output_size": size,
-            "is_long": self.command.is_long,
         }
 
     def _document(self, size: int) -> Any:
@@ -181,7 +187,7 @@ class CommandRuns:
 
     def all(self) -> list[dict[str, Any]]:
         """Return the runs as JSON values, newest first."""
-        return [run.as_dict() for run in reversed(self._runs.values())]
+        return [run.summary() for run in reversed(self._runs.values())]
 
     def find(self, id_: int) -> CommandRun:
         """Return one run.
@@ -293,11 +299,15 @@ class CommandRuns:
         if not run.command.is_long:
             asyncio.get_running_loop().call_later(KILL_S, run.interrupt, signal.SIGKILL)
 
+    @property
+    def stopped_at_end(self) -> list[CommandRun]:
+        """The runs under way that `close` stops."""
+        running = [run for run in self._runs.values() if run.state == RUNNING]
+        return [run for run in running if self._stops_long or not run.command.is_long]
+
     async def close(self) -> None:
         """Stop the commands that do not outlive this process, and wait for their ends."""
-        stopped = [run for run in self._runs.values() if run.state == RUNNING]
-        if not self._stops_long:
-            stopped = [run for run in stopped if not run.command.is_long]
+        stopped = self.stopped_at_end
         for run in stopped:
             run.interrupt(signal.SIGTERM if run.command.is_long else signal.SIGINT)
         for run in stopped:
