@@ -3,10 +3,10 @@
 With P places that are busy, work W that is left (the sum of expected run times), and C the length of the longest chain
 of jobs that is left, a run that leaves no place idle while a job could run takes at least ``max(W / P, C)`` and at most
 ``W / P + C * (1 - 1 / P)`` (Graham, "Bounds on multiprocessing timing anomalies", 1969, theorem 1). The chain has one
-job of each stage: a typical one for the lower bound; for the upper bound the longest of the N that run at the same time.
-That is ``spread * ln(N)`` longer than the mean of run times with an exponential distribution, about, and is taken to be
-no longer than what was seen. The estimate is the middle of the bounds; the interval is wider by what the spread of the
-run times adds to the work.
+job of each stage: a typical one for the lower bound; for the upper bound the longest of the N that run together. That
+is about ``spread * ln(N)`` longer than the mean if run times have an exponential distribution, and is taken to be no
+longer than what was seen. The estimate is the middle of the bounds; the interval is wider by what the spread of the run
+times adds to the work.
 """
 
 import math
