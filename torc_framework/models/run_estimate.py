@@ -1,9 +1,12 @@
 """When a run may be done: an interval from the run times of what has completed.
 
-With P places that are busy, work W that is left (the sum of expected run times), and C the expected length of the
-longest chain of jobs that is left, a run without idle places takes at least ``max(W / P, C)`` and at most
-``W / P + C * (1 - 1 / P)`` (Graham, "Bounds on multiprocessing timing anomalies", 1969, theorem 1). The estimate is the
-middle of the two; the interval is wider by what the spread of the run times adds.
+With P places that are busy, work W that is left (the sum of expected run times), and C the length of the longest chain
+of jobs that is left, a run that leaves no place idle while a job could run takes at least ``max(W / P, C)`` and at most
+``W / P + C * (1 - 1 / P)`` (Graham, "Bounds on multiprocessing timing anomalies", 1969, theorem 1). The chain has one
+job of each stage: a typical one for the lower bound; for the upper bound the longest of the N that run together. That
+is about ``spread * ln(N)`` longer than the mean if run times have an exponential distribution, and is taken to be no
+longer than what was seen. The estimate is the middle of the bounds; the interval is wider by what the spread of the run
+times adds to the work.
 """
 
 import math
@@ -27,12 +30,14 @@ class RunTimes:
     count: int = 0
     total: float = 0.0
     squares: float = 0.0
+    longest: float = 0.0
 
     def add(self, seconds: float) -> None:
         """Add one run time."""
         self.count += 1
         self.total += seconds
         self.squares += seconds * seconds
+        self.longest = max(self.longest, seconds)
 
     @classmethod
     def merged(cls, several: Iterable["RunTimes"]) -> "RunTimes":
@@ -42,6 +47,7 @@ class RunTimes:
             whole.count += each.count
             whole.total += each.total
             whole.squares += each.squares
+            whole.longest = max(whole.longest, each.longest)
         return whole
 
     @property
@@ -84,9 +90,7 @@ class Seconds:
 
 
 def seconds_left(work: Sequence[WorkLeft], places: float, others: RunTimes) -> Seconds:
-    """Return how long the jobs that are left may take.
-
-    A chain is taken to have one job of each stage that has jobs left: the expected longest of it.
+    """Return how long the jobs that are left may take; the interval has the end in four of five cases.
 
     Args:
         work: The jobs that are left.
@@ -94,6 +98,7 @@ def seconds_left(work: Sequence[WorkLeft], places: float, others: RunTimes) -> S
         others: Run times, one at least, that stand for those of jobs without any.
     """
     sum_s = variance = 0.0
+    typical: dict[int, float] = {}
     longest: dict[int, float] = {}
     for each in work:
         count = each.waiting + RUNNING_LEFT * each.running
@@ -104,9 +109,12 @@ def seconds_left(work: Sequence[WorkLeft], places: float, others: RunTimes) -> S
         sum_s += count * mean
         variance += count * spread + count**2 * spread / samples  # of the jobs, and of the mean that is taken for them
         own = mean if each.waiting else RUNNING_LEFT * mean
-        longest[each.stage] = max(longest.get(each.stage, 0.0), own)
-    chain_s = sum(longest.values())
-    least = max(sum_s / places, chain_s)
-    most = max(least, sum_s / places + chain_s * max(0.0, 1 - 1 / places))
+        together = max(1.0, min(places, each.waiting + each.running))
+        typical[each.stage] = max(typical.get(each.stage, 0.0), own)
+        above = math.sqrt(spread) * math.log(together)
+        most_own = own + (above if each.times is None else min(above, each.times.longest - mean))
+        longest[each.stage] = max(longest.get(each.stage, 0.0), most_own)
+    least = max(sum_s / places, sum(typical.values()))
+    most = max(least, sum_s / places + sum(longest.values()) * max(0.0, 1 - 1 / places))
     margin = _NORMAL_90 * math.sqrt(variance) / places
     return Seconds((least + most) / 2, max(0.0, least - margin), most + margin)

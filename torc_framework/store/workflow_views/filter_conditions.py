@@ -54,7 +54,7 @@ def _condition(tx: Tx, workflow_id: int, term: FilterTerm) -> sa.ColumnElement[b
     expression = JOB_FIELDS[term.field].expression
     one_of = sa.or_(*(_comparison(expression, term.operator, value) for value in term.values))
     # A comparison with a missing value is NULL, which is not true: its negation has to be.
-    return sa.not_(sa.func.coalesce(one_of, sa.false())) if term.is_negated else one_of
+    return sa.or_(one_of.is_(None), sa.not_(one_of)) if term.is_negated else one_of
 
 
 def _comparison(expression: sa.ColumnElement[Any], operator: str, value: Any) -> sa.ColumnElement[bool]:

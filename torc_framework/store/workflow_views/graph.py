@@ -1,5 +1,6 @@
 """Graphs of a workflow to be drawn: its groups, the members of a group, the neighbours of a job."""
 
+import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
@@ -27,7 +28,7 @@ JOBS_KIND: Final = "jobs"
 REST_KIND: Final = "rest"
 MOST_EDGES: Final = 10_000
 """Most edges of a graph; those that stand for fewest dependencies are left out."""
-_LONGEST_ID: Final = 12
+_GROUP_ID: Final = re.compile(f"{GROUP}[0-9]{{1,9}}")
 _FAN: Final = 100
 """Most neighbours of a job, on either side, that are drawn one by one."""
 
@@ -154,7 +155,7 @@ def group_members(tx: Tx, workflow_id: int, group: str, *, offset: int = 0, limi
         RuleError: the workflow has no such group.
     """
     structure = workflow_structure(tx, workflow_id)
-    number = int(group[1:]) if group[:1] == GROUP and group[1:].isdecimal() and len(group) < _LONGEST_ID else -1
+    number = int(group[1:]) if _GROUP_ID.fullmatch(group) else -1
     if not 0 <= number < len(structure.graph.nodes):
         raise RuleError(
             f"open: the graph has no group {group[:20]!r}; ids of groups change with the jobs of a workflow"

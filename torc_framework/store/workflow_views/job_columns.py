@@ -176,7 +176,7 @@ def _computed(tx: Tx, workflow_id: int, field: str, ids: Sequence[int]) -> Calla
 
 def _columns(tx: Tx, workflow_id: int, ids: Sequence[int], fields: Sequence[str]) -> dict[str, list[Any]]:
     """Return the values of fields of jobs, in the order of the ids; a job that is gone has none but its id."""
-    stored = [name for name in dict.fromkeys(fields) if name in JOB_FIELDS]
+    stored = [name for name in dict.fromkeys(fields) if name in JOB_FIELDS and name != "id"]
     by_name: dict[str, list[Any]] = {"id": list(ids)}
     query = sa.select(t.JOB.c.id, *(JOB_FIELDS[name].expression for name in stored)).where(
         t.JOB.c.workflow_id == workflow_id, t.JOB.c.id.in_(ids)
