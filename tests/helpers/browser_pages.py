@@ -79,7 +79,7 @@ class DashPage:
 def open_dash(browser: "Browser", url: str, **options: Any) -> Iterator[DashPage]:
     """Open the URL that ``torc-dash`` printed in a browser of its own; its complaints fail the test at the end."""
     context: BrowserContext = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-    page = DashPage(context.new_page(), re.sub(r"\?.*", "", url))
+    page = DashPage(context.new_page(), re.sub(r"[?#].*", "", url))
     page.page.goto(url)
     yield page
     context.close()

@@ -14,8 +14,8 @@ export const liveEvents = signal(/** @type {LiveEvent[]} */ ([]));
 /** Increases when something has changed in the chosen workflow. */
 export const changes = signal(0);
 
-/** The state of the stream. @type {{value: {state: "off" | "live" | "connecting" | "reconnecting" | "gone", since: number, rate: number}}} */
-export const stream = signal({ state: /** @type {any} */ ("off"), since: Date.now(), rate: 0 });
+/** The state of the stream. @type {{value: {state: "off" | "live" | "connecting" | "reconnecting" | "gone", since: number}}} */
+export const stream = signal({ state: /** @type {any} */ ("off"), since: Date.now() });
 
 export const MOST_EVENTS = 5000;
 const APPLY_MS = 250;
@@ -28,21 +28,18 @@ let source = null;
 let streamOf = null;
 /** @type {LiveEvent[]} */
 let arrived = [];
-let arrivedCount = 0;
 let timer = 0;
 let hiddenTimer = 0;
 
 /** @param {typeof stream.value.state} state */
 function become(state) {
-  if (stream.value.state !== state) stream.value = { ...stream.value, state, since: Date.now() };
+  if (stream.value.state !== state) stream.value = { state, since: Date.now() };
 }
 
 function apply() {
   timer = 0;
   if (arrived.length) liveEvents.value = [...liveEvents.value, ...arrived].slice(-MOST_EVENTS);
-  stream.value = { ...stream.value, rate: Math.round((arrivedCount * 1000) / APPLY_MS) };
   arrived = [];
-  arrivedCount = 0;
   changes.value += 1;
 }
 
@@ -53,10 +50,16 @@ function applySoon() {
 /** @param {MessageEvent} message */
 function onEvent(message) {
   const event = read(message);
-  if (!event) return;
-  arrived.push({ ...event, type: event.event_type });
+  if (event) receive([{ ...event, type: event.event_type }]);
+}
+
+/**
+ * Take events; they are applied together with others a little later.
+ * @param {LiveEvent[]} events
+ */
+export function receive(events) {
+  arrived.push(...events);
   if (arrived.length > MOST_EVENTS) arrived = arrived.slice(-MOST_EVENTS);
-  arrivedCount += 1;
   applySoon();
 }
 
@@ -82,11 +85,7 @@ function open(id) {
     if (source?.readyState === EventSource.CLOSED) setTimeout(() => streamOf === id && open(id), RETRY_MS);
   };
   source.addEventListener("state", (message) => onState(read(/** @type {MessageEvent} */ (message))));
-  source.addEventListener("counts", (message) => {
-    const { by_type = {} } = read(/** @type {MessageEvent} */ (message)) ?? {};
-    arrivedCount += Object.values(by_type).reduce((sum, count) => sum + Number(count), 0);
-    applySoon();
-  });
+  source.addEventListener("counts", applySoon); // too many events to send: the numbers have changed
   source.addEventListener("resync", () => {
     refreshes.value += 1;
   });
