@@ -1,5 +1,5 @@
 // Writes torc_framework/dashboard/static/vendor/ from the versions in package-lock.json.
-// usage: npm ci && npm run vendor
+// usage: npm ci && npm run vendor [-- FOLDER]
 
 import { build } from "esbuild";
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const target = join(here, "..", "torc_framework", "dashboard", "static", "vendor");
+const target = process.argv[2] ?? join(here, "..", "torc_framework", "dashboard", "static", "vendor");
 const modules = join(here, "node_modules");
 
 // One file for components: an import map would have to stand inline in the page, which the page's

@@ -2,9 +2,17 @@
 
 /** @typedef {{x: number, y: number, scale: number}} Viewpoint place of the drawing's origin in the canvas, in pixels */
 
+/** @typedef {{image: HTMLCanvasElement, view: Viewpoint, takenAt: number}} Picture a drawing, from where it was seen, and when */
+
 const SMALLEST = 0.02;
 const LARGEST = 4;
 const DRAG_PX = 4;
+/** How long a moved drawing rests before it is drawn anew; until then its picture is moved. */
+const REST_MS = 120;
+/** Shortest time between two drawings while it moves on. */
+const RENEW_MS = 300;
+/** Width and height of that picture in views: it has a margin to move into. */
+const PICTURE = 2;
 
 export class CanvasView {
   /**
@@ -12,11 +20,15 @@ export class CanvasView {
    * @param {object} hooks
    * @param {(context: CanvasRenderingContext2D, view: Viewpoint, width: number, height: number) => void} hooks.draw
    * @param {(x: number, y: number, isDouble: boolean) => void} hooks.onClick in the drawing's coordinates
+   * @param {boolean} [hooks.isHeavy] whether a drawing takes longer than a frame
    */
-  constructor(canvas, { draw, onClick }) {
+  constructor(canvas, { draw, onClick, isHeavy = false }) {
     this.canvas = canvas;
     this.context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-    this.hooks = { draw, onClick };
+    this.hooks = { draw, onClick, isHeavy };
+    /** The last drawing with a margin, and the place from which it was seen. @type {Picture | null} */
+    this.picture = null;
+    this.restTimer = 0;
     /** @type {Viewpoint} */
     this.view = { x: 0, y: 0, scale: 1 };
     this.frame = 0;
@@ -43,6 +55,7 @@ export class CanvasView {
 
   end() {
     cancelAnimationFrame(this.frame);
+    clearTimeout(this.restTimer);
     this.observer.disconnect();
     this.ender.abort();
   }
@@ -52,21 +65,80 @@ export class CanvasView {
     const ratio = devicePixelRatio || 1;
     this.canvas.width = Math.max(1, Math.round(clientWidth * ratio));
     this.canvas.height = Math.max(1, Math.round(clientHeight * ratio));
+    this.picture = null;
     this.drawNow();
   }
 
-  /** Draw with the next frame. */
+  /** Draw anew with the next frame. */
   redraw() {
+    this.picture = null;
+    this.redrawMoved();
+  }
+
+  /** Draw with the next frame what has only moved. */
+  redrawMoved() {
     if (!this.frame) this.frame = requestAnimationFrame(() => this.drawNow());
   }
 
   drawNow() {
     this.frame = 0;
+    if (!this.hooks.isHeavy) {
+      this.paint(this.context, this.view, this.canvas.clientWidth, this.canvas.clientHeight);
+      return;
+    }
+    if (this.picture && this.isCovered(this.picture)) {
+      clearTimeout(this.restTimer);
+      this.restTimer = setTimeout(() => this.redraw(), REST_MS);
+    } else {
+      this.picture = this.takePicture();
+    }
+    this.showPicture(this.picture);
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {Viewpoint} view @param {number} width @param {number} height */
+  paint(context, view, width, height) {
+    const ratio = devicePixelRatio || 1;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, height);
+    this.hooks.draw(context, view, width, height);
+  }
+
+  /** Return the drawing with a margin around the view. */
+  takePicture() {
+    const { width, height, clientWidth, clientHeight } = this.canvas;
+    const image = document.createElement("canvas");
+    image.width = PICTURE * width;
+    image.height = PICTURE * height;
+    const margin = (PICTURE - 1) / 2;
+    const view = { ...this.view, x: this.view.x + margin * clientWidth, y: this.view.y + margin * clientHeight };
+    this.paint(/** @type {CanvasRenderingContext2D} */ (image.getContext("2d")), view, PICTURE * clientWidth, PICTURE * clientHeight);
+    return { image, view: this.view, takenAt: performance.now() };
+  }
+
+  /** Whether a picture still fills the view, or is too new to be replaced. @param {Picture} picture */
+  isCovered({ view, takenAt }) {
+    const { clientWidth, clientHeight } = this.canvas;
+    const { left, top, zoom } = this.placeOf(view);
+    const isFull = left <= 0 && top <= 0 && left + PICTURE * clientWidth * zoom >= clientWidth && top + PICTURE * clientHeight * zoom >= clientHeight;
+    return isFull || performance.now() - takenAt < RENEW_MS;
+  }
+
+  /** Where the picture of a view is to be shown now. @param {Viewpoint} view */
+  placeOf(view) {
+    const { clientWidth, clientHeight } = this.canvas;
+    const zoom = this.view.scale / view.scale;
+    const margin = (PICTURE - 1) / 2;
+    return { zoom, left: this.view.x - (view.x + margin * clientWidth) * zoom, top: this.view.y - (view.y + margin * clientHeight) * zoom };
+  }
+
+  /** @param {Picture} picture */
+  showPicture({ image, view }) {
     const { clientWidth, clientHeight } = this.canvas;
     const ratio = devicePixelRatio || 1;
+    const { left, top, zoom } = this.placeOf(view);
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.context.clearRect(0, 0, clientWidth, clientHeight);
-    this.hooks.draw(this.context, this.view, clientWidth, clientHeight);
+    this.context.drawImage(image, left, top, PICTURE * clientWidth * zoom, PICTURE * clientHeight * zoom);
   }
 
   /**
@@ -86,13 +158,13 @@ export class CanvasView {
     const scale = Math.min(LARGEST, Math.max(SMALLEST, this.view.scale * factor));
     const change = scale / this.view.scale;
     this.view = { scale, x: x - (x - this.view.x) * change, y: y - (y - this.view.y) * change };
-    this.redraw();
+    this.redrawMoved();
   }
 
   /** @param {number} dx @param {number} dy */
   pan(dx, dy) {
     this.view = { ...this.view, x: this.view.x + dx, y: this.view.y + dy };
-    this.redraw();
+    this.redrawMoved();
   }
 
   /** @param {any} event @returns {[number, number]} */

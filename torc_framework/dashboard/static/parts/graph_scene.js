@@ -22,6 +22,8 @@ const ROW = 46;
 /** Scales below which labels, and curves of lines, are left out. */
 const LABEL_SCALE = 0.45;
 const CURVES = 1500;
+const PATH_SEGMENTS = 100;
+const HEAVY = 2000;
 
 export class GraphScene {
   /** @param {GraphNode[]} nodes @param {[number, number, number][]} edges */
@@ -43,6 +45,8 @@ export class GraphScene {
     }
     this.box = { left: 0, top: 0, right: (Math.max(0, ...this.layers.keys()) + 1) * COLUMN - (COLUMN - BOX_WIDTH), bottom: longest * ROW - (ROW - BOX_HEIGHT) };
     this.selected = -1;
+    /** Whether drawing it takes longer than a frame. */
+    this.isHeavy = nodes.length + edges.length > HEAVY;
     this.setStatuses(nodes);
   }
 
@@ -96,8 +100,14 @@ export class GraphScene {
     const isMany = this.edges.length > CURVES;
     const line = (/** @type {(edge: [number, number, number]) => boolean} */ has) => {
       context.beginPath();
+      let segments = 0;
       for (const edge of this.edges) {
         if (!has(edge)) continue;
+        segments += 1;
+        if (segments % PATH_SEGMENTS === 0) {
+          context.stroke(); // a path of thousands of lines takes much longer than many short ones
+          context.beginPath();
+        }
         const [source, target] = edge;
         const fromX = this.x[source] + BOX_WIDTH;
         const fromY = this.y[source] + BOX_HEIGHT / 2;
@@ -130,22 +140,21 @@ export class GraphScene {
   drawBoxes(context, seen, scale) {
     const isSeen = (/** @type {number} */ index) =>
       this.x[index] < seen.right && this.x[index] + BOX_WIDTH > seen.left && this.y[index] < seen.bottom && this.y[index] + BOX_HEIGHT > seen.top;
-    context.beginPath();
-    for (let index = 0; index < this.nodes.length; index += 1) if (isSeen(index)) context.rect(this.x[index], this.y[index], BOX_WIDTH, BOX_HEIGHT);
+    const isFar = scale < LABEL_SCALE;
     context.fillStyle = styleColour("surface");
-    context.fill();
     context.lineWidth = 1 / scale;
     context.strokeStyle = styleColour("line-strong");
-    context.stroke();
-    const isFar = scale < LABEL_SCALE;
+    for (let index = 0; index < this.nodes.length; index += 1) {
+      if (!isSeen(index)) continue;
+      context.fillRect(this.x[index], this.y[index], BOX_WIDTH, BOX_HEIGHT);
+      if (!isFar) context.strokeRect(this.x[index], this.y[index], BOX_WIDTH, BOX_HEIGHT);
+    }
     const top = isFar ? 0 : BOX_HEIGHT - 8; // far away the whole box has the colour, near it leaves room for the label
     for (const [label, parts] of this.parts ?? []) {
-      context.beginPath();
-      for (const [index, begin, end] of parts) {
-        if (isSeen(index)) context.rect(this.x[index] + begin * BOX_WIDTH, this.y[index] + top, (end - begin) * BOX_WIDTH, BOX_HEIGHT - top);
-      }
       context.fillStyle = styleColour(`status-${label}`);
-      context.fill();
+      for (const [index, begin, end] of parts) {
+        if (isSeen(index)) context.fillRect(this.x[index] + begin * BOX_WIDTH, this.y[index] + top, (end - begin) * BOX_WIDTH, BOX_HEIGHT - top);
+      }
     }
     if (this.selected >= 0) {
       context.lineWidth = 3 / scale;

@@ -63,7 +63,7 @@ function Drawing({ id, data, selected, onSelect }) {
       onSelect(node?.id ?? null);
       if (isDouble && node) openNode(id, node);
     };
-    const made = new CanvasView(canvas.current, { draw: (...all) => scene.draw(...all), onClick });
+    const made = new CanvasView(canvas.current, { draw: (...all) => scene.draw(...all), onClick, isHeavy: scene.isHeavy });
     view.current = made;
     made.resize();
     made.fit(scene.box);
