@@ -104,9 +104,10 @@ TIERS: dict[str, Tier] = {
     "runner": Tier(50, ("runner",), "runners inside the tests' process, on a torc server, with jobs"),
     "commands": Tier(
         150,
-        ("cli", "dashboard", "docs", "explain", "forensics", "mcp", "pending", "plots", "plugins", "reports"),
+        ("cli", "docs", "explain", "forensics", "mcp", "pending", "plots", "plugins", "reports"),
         "the installed commands, a room for each subject",
     ),
+    "dashboard": Tier(150, ("dashboard",), "torc-dash with torc servers and commands, asked as a browser does"),
     "e2e": Tier(230, ("e2e",), "the installed commands as a user calls them, from the spec to the report"),
     "crash": Tier(80, ("crash",), "servers, runners and commands that are killed while they work"),
     "packages": Tier(60, ("thirdparty",), "new environments with installed distributions; needs the package registry"),
