@@ -128,6 +128,7 @@ SERVICES: dict[str, tuple[str, ...]] = {
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
     "elvish": ("elvish",),
     "fish": ("fish",),
+    "nginx-light": ("nginx", "/usr/sbin/nginx"),
     "postgresql": ("initdb", "/usr/lib/postgresql/*/bin/initdb"),
     "systemd": ("systemd-analyze",),
     "zsh": ("zsh",),
