@@ -3,8 +3,10 @@
 import json
 import signal
 import subprocess
+import threading
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -71,6 +73,49 @@ class DashReader:
         while run["state"] == "running":
             run = self.get(f"dash/commands/{run['id']}", wait=20)
         return run
+
+
+class Listener:
+    """A tab that listens to the events of a workflow, in a thread."""
+
+    def __init__(self, reader: DashReader, workflow_id: int, **headers: str) -> None:
+        self.frames: list[tuple[str, Any]] = []
+        self._reader, self._workflow_id, self._headers = reader, workflow_id, headers
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._thread.start()
+
+    def _listen(self) -> None:
+        name = "message"
+        path = f"dash/workflows/{self._workflow_id}/events"
+        with (
+            suppress(httpx2.HTTPError, RuntimeError),  # the test is over, and has closed the connection
+            self._reader.http.stream("GET", path, headers=self._headers) as answer,
+        ):
+            for line in answer.iter_lines():
+                if line.startswith("event: "):
+                    name = line.removeprefix("event: ")
+                elif line.startswith("data: "):
+                    self.frames.append((name, json.loads(line.removeprefix("data: "))))
+                    name = "message"
+
+    def of(self, name: str) -> list[Any]:
+        """Return what came with this name so far."""
+        return [data for kind, data in list(self.frames) if kind == name]
+
+    def wait_for(self, name: str, count: int = 1, timeout_s: float = 60.0) -> list[Any]:
+        """Wait until so many frames of this name came."""
+        deadline = time.monotonic() + timeout_s
+        while len(found := self.of(name)) < count:
+            assert time.monotonic() < deadline, self.frames
+            time.sleep(0.05)
+        return found
+
+    def wait_for_state(self, state: str) -> None:
+        """Wait until the state of the stream is this."""
+        deadline = time.monotonic() + 60
+        while not (found := self.of("state")) or found[-1]["state"] != state:
+            assert time.monotonic() < deadline, self.frames
+            time.sleep(0.05)
 
 
 @define

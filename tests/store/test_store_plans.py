@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from torc_framework.models import records as r
 from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
-from torc_framework.models.plan_parts import PlanParts, PlanSlice, parts_of
+from torc_framework.models.plan_parts import JobColumns, PlanParts, PlanSlice, parts_of
 from torc_framework.store.errors import RuleError
 from torc_framework.store.record_kinds import workflow_queries
 from torc_framework.store.record_kinds.actions import all_actions
@@ -170,7 +170,9 @@ def test_slices_of_any_length_store_the_same_plan(database: Any, size: int) -> N
     plan = a_plan()
     flat = [number for pair in plan.dependencies for number in pair]
     slices = [PlanSlice(dependencies=flat[start : start + 2]) for start in range(0, len(flat), 2)]
-    slices += [PlanSlice(jobs=plan.jobs[start : start + size]) for start in range(0, len(plan.jobs), size)]
+    slices += [
+        PlanSlice(jobs=JobColumns.of(plan.jobs[start : start + size])) for start in range(0, len(plan.jobs), size)
+    ]
     whole = stored(database, plan)
     with database.write() as tx:
         counts = create_plan(tx, PlanParts(parts_of(plan).head, iter(slices))).counts

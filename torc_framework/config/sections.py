@@ -181,8 +181,8 @@ class DashSection:
         flags=("--allowed-host",),
         metavar="NAME",
     )
-    base_path: str = setting(
-        "",
+    base_path: str | None = setting(
+        None,
         "Path that a proxy in front leaves before the dashboard's own, such as /node/n1/8090.",
         metavar="PATH",
         check=_check_base_path,

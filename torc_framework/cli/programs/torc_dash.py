@@ -101,7 +101,7 @@ async def _run(config: "Config") -> int:
 
 def _page_url(dash: DashSection, port: int) -> str:
     host = f"[{dash.host}]" if ":" in dash.host else dash.host
-    return f"http://{host}:{port}{dash.base_path.rstrip('/')}/"
+    return f"http://{host}:{port}{(dash.base_path or '').rstrip('/')}/"
 
 
 def _dashboard(config: "Config", port: int) -> "Dashboard":
@@ -133,7 +133,7 @@ def _dashboard(config: "Config", port: int) -> "Dashboard":
         dash.host,
         port,
         dash.allowed_hosts,
-        dash.base_path,
+        dash.base_path or "",
         dash.frame_ancestors,
         dash.session_hours * 3600,
     )
