@@ -90,7 +90,7 @@ def _timeline(tx: Tx, call: EndpointCall) -> models.TimelineView:
     return timeline.timeline_view(
         tx,
         call.id,
-        timeline.Window(
+        timeline.TimelineWindow(
             query["from"],
             query["to"],
             _bounded(query["width"], timeline.MOST_WIDTH),

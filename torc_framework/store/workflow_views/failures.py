@@ -11,7 +11,7 @@ from torc_framework.errors import suggestion
 from torc_framework.graph.drawn_graph import DIGITS, group_label
 from torc_framework.job_filters import filter_text, quoted_value
 from torc_framework.models.statuses import FAILURES, JobStatus
-from torc_framework.models.workflow_views import FailureGroup, FailuresView
+from torc_framework.models.workflow_views import FailuresView, LikeFailures
 from torc_framework.store.database.sql import Row, Statement, Tx, number, numbers, param
 from torc_framework.store.errors import RuleError
 from torc_framework.store.runs.workflow_status import workflow_status
@@ -73,7 +73,7 @@ def signature(reason: str | None) -> str | None:
 
 
 @define
-class _Failures:
+class _FailedTogether:
     """Failed jobs that agree in what separates groups.
 
     Attributes:
@@ -120,13 +120,13 @@ def failures_view(
         if name not in _KEYS:
             raise RuleError(f"by: failures have no {name!r}{suggestion(name, list(_KEYS))}")
     keys = [(name, _KEYS[name]) for name in dict.fromkeys(by)]
-    found: dict[tuple[Any, ...], _Failures] = {}
+    found: dict[tuple[Any, ...], _FailedTogether] = {}
     rows = tx.rows(_FAILED, workflow_id)
     for row in rows:
         key = tuple([value(row) for _, value in keys])
         group = found.get(key)
         if group is None:
-            group = found[key] = _Failures(row)
+            group = found[key] = _FailedTogether(row)
         group.statuses[JobStatus(row[2]).label] += 1
         group.groups[group_label(row[1])] += 1
         if row[7] is not None:
@@ -147,9 +147,9 @@ def failures_view(
     )
 
 
-def _shown(group: _Failures, filter_: str) -> FailureGroup:
+def _shown(group: _FailedTogether, filter_: str) -> LikeFailures:
     _, _, _, exit_class, exit_, signal, reason, *_ = group.example
-    return FailureGroup(
+    return LikeFailures(
         group.statuses.total(),
         dict(group.statuses),
         exit_class or UNKNOWN_CLASS,

@@ -9,7 +9,7 @@ from attrs import Factory, define, frozen
 
 from torc_framework.job_filters import filter_text, quoted_value
 from torc_framework.models.statuses import UNBLOCKING, UNFINISHED, JobStatus
-from torc_framework.models.workflow_views import WaitingGroup, WaitingView
+from torc_framework.models.workflow_views import LikeWaits, WaitingView
 from torc_framework.store.database.sql import Row, Statement, Tx, number, numbers, param
 from torc_framework.store.records.events import utc_text
 from torc_framework.store.tables import core as t
@@ -141,10 +141,10 @@ def _shown(
     group: _Waiting,
     awaited: Mapping[int, Counter[str]],
     requirements: Mapping[int, str],
-) -> WaitingGroup:
+) -> LikeWaits:
     labels = structure.graph.labels
     waits_for = awaited.get(reason.node, Counter()) if reason.node is not None else Counter[str]()
-    return WaitingGroup(
+    return LikeWaits(
         reason.reason,
         group.count,
         {labels[number]: count for number, count in group.groups.most_common(NAMED_GROUPS)},
