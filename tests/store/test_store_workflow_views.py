@@ -365,13 +365,14 @@ def test_failures_are_grouped_and_their_filters_find_them(bench: Any) -> None:
     pipeline(bench, 9)
     bench.finish(0)
     bench.claim()
-    for n, fields in {
+    endings: dict[int, dict[str, Any]] = {
         1: {"exit_class": "oom", "signal": 9, "reason": "used 100 MiB"},
         2: {"exit_class": "oom", "signal": 9, "reason": "used 230 MiB"},
         3: {"exit_class": "failure", "exit_code": 3},
         4: {"exit_class": "failure", "exit_code": 3, "reason": 'said "no" * 2'},
         5: {"reason": "x" * 500},
-    }.items():
+    }
+    for n, fields in endings.items():
         bench.end(n, "failed", 137 if "signal" in fields else 3, **fields)
     bench.end(6, "terminated", 1, exit_class="timeout")
     found = seen(bench, failures_view)

@@ -16,10 +16,8 @@ from torc_framework.store.database.sql import Row, Statement, Tx, number, number
 from torc_framework.store.errors import RuleError
 from torc_framework.store.runs.workflow_status import workflow_status
 from torc_framework.store.tables import core as t
+from torc_framework.store.workflow_views.limits import DEFAULT_GROUPS, DEFAULT_KEYS
 
-DEFAULT_GROUPS: Final = 100
-MOST_GROUPS: Final = 200
-"""Most groups of an answer."""
 NAMED_JOBS: Final = 5
 NAMED_KEYS: Final = 5
 """Hosts and groups of jobs that are named."""
@@ -99,7 +97,6 @@ _KEYS: Final[Mapping[str, Callable[[Row], Any]]] = {
     "group": lambda row: group_label(row[1]),
 }
 """What may separate groups, by the name of the field of a filter, from the rows of `_FAILED`."""
-DEFAULT_KEYS: Final = ("class", "exit", "signal", "reason")
 
 
 def failures_view(

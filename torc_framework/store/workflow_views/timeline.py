@@ -15,11 +15,8 @@ from torc_framework.store.errors import RuleError
 from torc_framework.store.runs.workflow_status import workflow_status
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflow_views.attempt_times import end_seconds, start_seconds
+from torc_framework.store.workflow_views.limits import DEFAULT_LANES, DEFAULT_WIDTH, MOST_WIDTH
 
-DEFAULT_WIDTH: Final = 1000
-MOST_WIDTH: Final = 10_000
-DEFAULT_LANES: Final = 50
-MOST_LANES: Final = 200
 MOST_BARS: Final = 4000
 """Most bars of an answer: attempts are merged until they are no more."""
 MOST_ROWS: Final = 64

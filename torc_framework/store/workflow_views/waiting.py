@@ -13,11 +13,9 @@ from torc_framework.models.workflow_views import LikeWaits, WaitingView
 from torc_framework.store.database.sql import Row, Statement, Tx, number, numbers, param
 from torc_framework.store.records.events import utc_text
 from torc_framework.store.tables import core as t
+from torc_framework.store.workflow_views.limits import DEFAULT_GROUPS
 from torc_framework.store.workflow_views.structure import WorkflowStructure, counts_by_node, workflow_structure
 
-DEFAULT_GROUPS: Final = 100
-MOST_GROUPS: Final = 200
-"""Most groups of an answer."""
 NAMED_JOBS: Final = 5
 NAMED_GROUPS: Final = 5
 """Groups of jobs that are named."""
