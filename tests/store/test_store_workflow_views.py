@@ -93,7 +93,7 @@ def test_an_empty_workflow_has_all_views(bench: Any) -> None:
     assert seen(bench, progress_view).groups == []
     assert seen(bench, graph.graph_of_groups).nodes == []
     assert seen(bench, graph_of_files.graph_of_linked_groups, "files").nodes == []
-    assert seen(bench, timeline.timeline_view, timeline.Window()).lanes == []
+    assert seen(bench, timeline.timeline_view, timeline.TimelineWindow()).lanes == []
     assert seen(bench, failures_view).groups == []
     assert seen(bench, waiting_view).groups == []
     assert seen(bench, sweep_view).parameters == []
@@ -103,16 +103,11 @@ def test_an_empty_workflow_has_all_views(bench: Any) -> None:
 def test_views_of_an_unknown_workflow(bench: Any) -> None:
     bench.plan(1)
     bench.workflow_id = 12_345
-    for view, args in {
-        progress_view: (),
-        graph.graph_of_groups: (),
-        failures_view: (),
-        waiting_view: (),
-        sweep_view: (),
-        timeline.timeline_view: (timeline.Window(),),
-    }.items():
+    for view in (progress_view, graph.graph_of_groups, failures_view, waiting_view, sweep_view):
         with pytest.raises(NotFoundError):
-            seen(bench, view, *args)
+            seen(bench, view)
+    with pytest.raises(NotFoundError):
+        seen(bench, timeline.timeline_view, timeline.TimelineWindow())
 
 
 # --- structure ----------------------------------------------------------------------------------------
@@ -294,7 +289,7 @@ def test_attempts_are_bars_in_rows_that_do_not_overlap(bench: Any) -> None:
     bench.end(0, exec_time_s=100, ended_at=now - 1)
     bench.end(1, "failed", exec_time_s=50, ended_at=now - 20)
     bench.end(2, exec_time_s=10, ended_at=now - 5)
-    found = seen(bench, timeline.timeline_view, timeline.Window(width=10_000))
+    found = seen(bench, timeline.timeline_view, timeline.TimelineWindow(width=10_000))
     bars = {
         job_id - bench.first_job: (row, found.statuses[status])
         for job_id, row, status in zip(found.bars.job_id, found.bars.row, found.bars.status, strict=True)
@@ -312,9 +307,9 @@ def test_short_attempts_are_merged(bench: Any) -> None:
     now = time.time() - 1000
     for n in range(50):
         bench.end(n, exec_time_s=1, ended_at=now + n)
-    whole = seen(bench, timeline.timeline_view, timeline.Window(width=10))
+    whole = seen(bench, timeline.timeline_view, timeline.TimelineWindow(width=10))
     assert whole.bars.count == [50]
-    part = seen(bench, timeline.timeline_view, timeline.Window(now + 9.5, now + 11.5, width=1000))
+    part = seen(bench, timeline.timeline_view, timeline.TimelineWindow(now + 9.5, now + 11.5, width=1000))
     assert (part.attempt_count, part.bars.count) == (3, [1, 1, 1])
     assert part.bars.start[0] == pytest.approx(-0.5, abs=0.01)
 
@@ -325,9 +320,9 @@ def test_lanes_are_runners_or_hosts_and_have_pages(bench: Any) -> None:
     for place, node in enumerate(nodes):
         bench.claim(2, node)
         bench.exchange(node, ended=[bench.ended(2 * place)])
-    by_runner = seen(bench, timeline.timeline_view, timeline.Window(offset=1, limit=1))
+    by_runner = seen(bench, timeline.timeline_view, timeline.TimelineWindow(offset=1, limit=1))
     assert (by_runner.lane_count, [lane.id for lane in by_runner.lanes]) == (3, [nodes[1]])
-    by_host = seen(bench, timeline.timeline_view, timeline.Window(by_host=True))
+    by_host = seen(bench, timeline.timeline_view, timeline.TimelineWindow(by_host=True))
     assert [(lane.label, lane.attempts) for lane in by_host.lanes] == [("a", 2), ("b", 1)]
 
 
@@ -339,7 +334,7 @@ def test_a_timeline_is_bounded(bench: Any, monkeypatch: pytest.MonkeyPatch) -> N
     for n in range(40):
         status = "completed" if n % 2 else "failed"
         bench.end(n, status, exec_time_s=100 * (n % 3 + 1), ended_at=now + n * 3)
-    found = seen(bench, timeline.timeline_view, timeline.Window())
+    found = seen(bench, timeline.timeline_view, timeline.TimelineWindow())
     assert len(found.bars.lane) <= 5
     assert sum(found.bars.count) == 40
 
@@ -347,7 +342,7 @@ def test_a_timeline_is_bounded(bench: Any, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_window_that_ends_before_it_begins(bench: Any) -> None:
     bench.plan(1)
     with pytest.raises(RuleError, match="ends before it begins"):
-        seen(bench, timeline.timeline_view, timeline.Window(10.0, 5.0))
+        seen(bench, timeline.timeline_view, timeline.TimelineWindow(10.0, 5.0))
 
 
 @pytest.mark.parametrize("text", ["", "soon", "9999-12-31T23:59:59+99:99", "2026-01-01T00:00:00"])
@@ -356,7 +351,7 @@ def test_times_that_clients_stored_do_no_harm(bench: Any, text: str) -> None:
     bench.finish(0)
     with bench.database.write() as tx:
         tx.connection.execute(sa.update(t.RESULT).values(completion_time=text, exec_time_minutes=-1e300))
-    seen(bench, timeline.timeline_view, timeline.Window())
+    seen(bench, timeline.timeline_view, timeline.TimelineWindow())
     seen(bench, progress_view)
     seen(bench, failures_view)
     ids_found(bench, "started>1h")
@@ -370,13 +365,14 @@ def test_failures_are_grouped_and_their_filters_find_them(bench: Any) -> None:
     pipeline(bench, 9)
     bench.finish(0)
     bench.claim()
-    for n, fields in {
+    endings: dict[int, dict[str, Any]] = {
         1: {"exit_class": "oom", "signal": 9, "reason": "used 100 MiB"},
         2: {"exit_class": "oom", "signal": 9, "reason": "used 230 MiB"},
         3: {"exit_class": "failure", "exit_code": 3},
         4: {"exit_class": "failure", "exit_code": 3, "reason": 'said "no" * 2'},
         5: {"reason": "x" * 500},
-    }.items():
+    }
+    for n, fields in endings.items():
         bench.end(n, "failed", 137 if "signal" in fields else 3, **fields)
     bench.end(6, "terminated", 1, exit_class="timeout")
     found = seen(bench, failures_view)

@@ -69,7 +69,7 @@ def parse_filter(text: str, now_s: float | None = None) -> list[FilterTerm]:
     """
     if len(text) > MAX_LENGTH:
         raise FilterError(f"the filter is longer than {MAX_LENGTH} characters", MAX_LENGTH + 1)
-    return _Parser(text, time.time() if now_s is None else now_s).terms()
+    return _FilterParser(text, time.time() if now_s is None else now_s).terms()
 
 
 @frozen
@@ -92,7 +92,7 @@ class _Word:
         return ANY_TEXT.join(self.parts)
 
 
-class _Parser:
+class _FilterParser:
     def __init__(self, text: str, now_s: float) -> None:
         self._text, self._now_s = text, now_s
         self._at = 0

@@ -81,7 +81,7 @@ class TimeSpan:
 
 
 def parse_value(kind: ValueKind, text: str, now_s: float) -> Any:
-    """Return the value that a text of one kind stands for; of `ValueKind.TEXT` see `parse_pattern`.
+    """Return the value that a text of one kind stands for.
 
     Args:
         now_s: The present time, from which times such as ``2h`` are counted.

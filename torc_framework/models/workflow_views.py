@@ -256,7 +256,7 @@ class TimelineView(msgspec.Struct):
 # --- failures ---------------------------------------------------------------------------------------
 
 
-class FailureGroup(msgspec.Struct):
+class LikeFailures(msgspec.Struct):
     """Failed jobs whose attempts ended in the same way.
 
     Attributes:
@@ -305,7 +305,7 @@ class FailuresView(msgspec.Struct):
         canceled: Jobs that were canceled, because of a failure or by a person.
     """
 
-    groups: list[FailureGroup]
+    groups: list[LikeFailures]
     group_count: int
     job_count: int
     retried: int = 0
@@ -315,7 +315,7 @@ class FailuresView(msgspec.Struct):
 # --- waiting ----------------------------------------------------------------------------------------
 
 
-class WaitingGroup(msgspec.Struct):
+class LikeWaits(msgspec.Struct):
     """Jobs that do not run, and for the same reason as far as the server knows it.
 
     Attributes:
@@ -358,7 +358,7 @@ class WaitingView(msgspec.Struct):
         job_count: Number of all jobs that wait.
     """
 
-    groups: list[WaitingGroup]
+    groups: list[LikeWaits]
     group_count: int
     job_count: int
 

@@ -1,4 +1,7 @@
-"""Endpoints of the views of a workflow: bounded, tagged answers from which pages and screens draw."""
+"""Endpoints of the views of a workflow: bounded, tagged answers from which pages and screens draw.
+
+The modules that make the views are imported for the first call of each, because the start of a server does without.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -9,9 +12,7 @@ from torc_framework.server.dispatch.endpoint import Endpoint, EndpointFunction
 from torc_framework.server.http.endpoint_calls import EndpointCall, Parameter
 from torc_framework.server.http.endpoint_results import RequestError
 from torc_framework.store.database.sql import Tx
-from torc_framework.store.workflow_views import failures, graph, graph_of_files, progress, sweep, timeline, waiting
-from torc_framework.store.workflow_views import job_columns as jobs
-from torc_framework.store.workflow_views.tags import view_tag, workflow_marks
+from torc_framework.store.workflow_views import limits
 
 PASSING_S: Final = 10
 """Seconds after which a view that shows what passes without events is made anew."""
@@ -20,7 +21,12 @@ SETTLED_S: Final = 60
 
 
 def _tag(lifetime_s: int) -> Callable[[Tx, EndpointCall], str]:
-    return lambda tx, call: view_tag(workflow_marks(tx, call.id), lifetime_s)
+    def tag(tx: Tx, call: EndpointCall) -> str:
+        from torc_framework.store.workflow_views.tags import view_tag, workflow_marks
+
+        return view_tag(workflow_marks(tx, call.id), lifetime_s)
+
+    return tag
 
 
 def _view(
@@ -50,26 +56,36 @@ def _bounded(value: int, most: int) -> int:
 
 
 def _job_columns(tx: Tx, call: EndpointCall) -> models.JobColumns:
+    from torc_framework.store.workflow_views.job_columns import JobList, job_columns
+
     query = call.query
-    return jobs.job_columns(
+    return job_columns(
         tx,
-        jobs.JobList(call.id, query["q"], query["sort"]),
+        JobList(call.id, query["q"], query["sort"]),
         query["fields"].split(","),
         offset=query["offset"],
-        limit=min(query["limit"], jobs.MOST_JOBS),
+        limit=min(query["limit"], limits.MOST_JOBS),
         after_id=query["after"],
         counts=query["counts"],
     )
 
 
+def _progress(tx: Tx, call: EndpointCall) -> models.ProgressView:
+    from torc_framework.store.workflow_views.progress import progress_view
+
+    return progress_view(tx, call.id)
+
+
 def _graph(tx: Tx, call: EndpointCall) -> models.GraphView:
+    from torc_framework.store.workflow_views import graph, graph_of_files
+
     query = call.query
-    kind, limit, depth = query["kind"], _bounded(query["limit"], graph.MOST_NODES), query["depth"]
-    if kind != graph.JOBS_KIND and kind not in graph_of_files.LINKED:
-        raise RequestError(f"query 'kind': {kind[:20]!r} is none of jobs, {', '.join(graph_of_files.LINKED)}")
-    if not 1 <= depth <= graph.DEEPEST:
-        raise RequestError(f"query 'depth': {depth} is not between 1 and {graph.DEEPEST}")
-    is_linked = kind != graph.JOBS_KIND
+    kind, limit, depth = query["kind"], _bounded(query["limit"], limits.MOST_NODES), query["depth"]
+    if kind != limits.JOBS_KIND and kind not in limits.LINKED_KINDS:
+        raise RequestError(f"query 'kind': {kind[:20]!r} is none of jobs, {', '.join(limits.LINKED_KINDS)}")
+    if not 1 <= depth <= limits.DEEPEST:
+        raise RequestError(f"query 'depth': {depth} is not between 1 and {limits.DEEPEST}")
+    is_linked = kind != limits.JOBS_KIND
     if query["open"] is None and query["around"] is None:
         if is_linked:
             return graph_of_files.graph_of_linked_groups(tx, call.id, kind, limit)
@@ -84,36 +100,44 @@ def _graph(tx: Tx, call: EndpointCall) -> models.GraphView:
 
 
 def _timeline(tx: Tx, call: EndpointCall) -> models.TimelineView:
+    from torc_framework.store.workflow_views.timeline import TimelineWindow, timeline_view
+
     query = call.query
     if query["by"] not in ("runner", "host"):
         raise RequestError(f"query 'by': {query['by'][:20]!r} is neither runner nor host")
-    return timeline.timeline_view(
+    return timeline_view(
         tx,
         call.id,
-        timeline.Window(
+        TimelineWindow(
             query["from"],
             query["to"],
-            _bounded(query["width"], timeline.MOST_WIDTH),
+            _bounded(query["width"], limits.MOST_WIDTH),
             query["by"] == "host",
             query["offset"],
-            _bounded(query["limit"], timeline.MOST_LANES),
+            _bounded(query["limit"], limits.MOST_LANES),
         ),
     )
 
 
 def _failures(tx: Tx, call: EndpointCall) -> models.FailuresView:
+    from torc_framework.store.workflow_views.failures import failures_view
+
     query = call.query
-    return failures.failures_view(tx, call.id, query["by"].split(","), _bounded(query["limit"], failures.MOST_GROUPS))
+    return failures_view(tx, call.id, query["by"].split(","), _bounded(query["limit"], limits.MOST_GROUPS))
 
 
 def _waiting(tx: Tx, call: EndpointCall) -> models.WaitingView:
-    return waiting.waiting_view(tx, call.id, _bounded(call.query["limit"], waiting.MOST_GROUPS))
+    from torc_framework.store.workflow_views.waiting import waiting_view
+
+    return waiting_view(tx, call.id, _bounded(call.query["limit"], limits.MOST_GROUPS))
 
 
 def _sweep(tx: Tx, call: EndpointCall) -> models.SweepView:
+    from torc_framework.store.workflow_views.sweep import sweep_view
+
     query = call.query
-    limit = _bounded(query["limit"], sweep.MOST_VALUES)
-    return sweep.sweep_view(tx, call.id, query["family"], x=query["x"], y=query["y"], limit=limit)
+    limit = _bounded(query["limit"], limits.MOST_VALUES)
+    return sweep_view(tx, call.id, query["family"], x=query["x"], y=query["y"], limit=limit)
 
 
 VIEW_ENDPOINTS: Final = (
@@ -125,17 +149,17 @@ VIEW_ENDPOINTS: Final = (
         lifetime_s=PASSING_S,
         query={
             "q": Parameter(str, ""),
-            "fields": Parameter(str, ",".join(jobs.DEFAULT_FIELDS)),
+            "fields": Parameter(str, ",".join(limits.DEFAULT_FIELDS)),
             "sort": Parameter(str, "id"),
             "offset": Parameter(int, 0, least=0),
-            "limit": Parameter(int, jobs.DEFAULT_JOBS, least=0),
+            "limit": Parameter(int, limits.DEFAULT_JOBS, least=0),
             "after": Parameter(int, least=0),
             "counts": Parameter(bool, default=False),
         },
     ),
     _view(
         "progress",
-        lambda tx, call: progress.progress_view(tx, call.id),
+        _progress,
         models.ProgressView,
         "Get the progress of a workflow by stage and group, its throughput, and an estimate of its end.",
         lifetime_s=PASSING_S,
@@ -146,12 +170,12 @@ VIEW_ENDPOINTS: Final = (
         models.GraphView,
         "Get the graph of a workflow's groups of jobs, of the members of a group, or of the neighbours of a job.",
         query={
-            "kind": Parameter(str, graph.JOBS_KIND),
+            "kind": Parameter(str, limits.JOBS_KIND),
             "open": Parameter(str),
             "around": Parameter(int, least=1),
             "depth": Parameter(int, 1),
             "offset": Parameter(int, 0, least=0),
-            "limit": Parameter(int, graph.DEFAULT_NODES, least=1),
+            "limit": Parameter(int, limits.DEFAULT_NODES, least=1),
         },
     ),
     _view(
@@ -163,10 +187,10 @@ VIEW_ENDPOINTS: Final = (
         query={
             "from": Parameter(float),
             "to": Parameter(float),
-            "width": Parameter(int, timeline.DEFAULT_WIDTH, least=1),
+            "width": Parameter(int, limits.DEFAULT_WIDTH, least=1),
             "by": Parameter(str, "runner"),
             "offset": Parameter(int, 0, least=0),
-            "limit": Parameter(int, timeline.DEFAULT_LANES, least=1),
+            "limit": Parameter(int, limits.DEFAULT_LANES, least=1),
         },
     ),
     _view(
@@ -175,8 +199,8 @@ VIEW_ENDPOINTS: Final = (
         models.FailuresView,
         "Get the failed jobs of a workflow, grouped by the way in which they ended.",
         query={
-            "by": Parameter(str, ",".join(failures.DEFAULT_KEYS)),
-            "limit": Parameter(int, failures.DEFAULT_GROUPS, least=1),
+            "by": Parameter(str, ",".join(limits.DEFAULT_KEYS)),
+            "limit": Parameter(int, limits.DEFAULT_GROUPS, least=1),
         },
     ),
     _view(
@@ -185,7 +209,7 @@ VIEW_ENDPOINTS: Final = (
         models.WaitingView,
         "Get the jobs of a workflow that do not run yet, grouped by reason.",
         lifetime_s=PASSING_S,
-        query={"limit": Parameter(int, waiting.DEFAULT_GROUPS, least=1)},
+        query={"limit": Parameter(int, limits.DEFAULT_GROUPS, least=1)},
     ),
     _view(
         "sweep",
@@ -196,7 +220,7 @@ VIEW_ENDPOINTS: Final = (
             "family": Parameter(str),
             "x": Parameter(str),
             "y": Parameter(str),
-            "limit": Parameter(int, sweep.DEFAULT_VALUES, least=1),
+            "limit": Parameter(int, limits.DEFAULT_VALUES, least=1),
         },
     ),
 )

@@ -11,15 +11,13 @@ from torc_framework.errors import suggestion
 from torc_framework.graph.drawn_graph import DIGITS, group_label
 from torc_framework.job_filters import filter_text, quoted_value
 from torc_framework.models.statuses import FAILURES, JobStatus
-from torc_framework.models.workflow_views import FailureGroup, FailuresView
+from torc_framework.models.workflow_views import FailuresView, LikeFailures
 from torc_framework.store.database.sql import Row, Statement, Tx, number, numbers, param
 from torc_framework.store.errors import RuleError
 from torc_framework.store.runs.workflow_status import workflow_status
 from torc_framework.store.tables import core as t
+from torc_framework.store.workflow_views.limits import DEFAULT_GROUPS, DEFAULT_KEYS
 
-DEFAULT_GROUPS: Final = 100
-MOST_GROUPS: Final = 200
-"""Most groups of an answer."""
 NAMED_JOBS: Final = 5
 NAMED_KEYS: Final = 5
 """Hosts and groups of jobs that are named."""
@@ -73,7 +71,7 @@ def signature(reason: str | None) -> str | None:
 
 
 @define
-class _Failures:
+class _FailedTogether:
     """Failed jobs that agree in what separates groups.
 
     Attributes:
@@ -99,7 +97,6 @@ _KEYS: Final[Mapping[str, Callable[[Row], Any]]] = {
     "group": lambda row: group_label(row[1]),
 }
 """What may separate groups, by the name of the field of a filter, from the rows of `_FAILED`."""
-DEFAULT_KEYS: Final = ("class", "exit", "signal", "reason")
 
 
 def failures_view(
@@ -120,13 +117,13 @@ def failures_view(
         if name not in _KEYS:
             raise RuleError(f"by: failures have no {name!r}{suggestion(name, list(_KEYS))}")
     keys = [(name, _KEYS[name]) for name in dict.fromkeys(by)]
-    found: dict[tuple[Any, ...], _Failures] = {}
+    found: dict[tuple[Any, ...], _FailedTogether] = {}
     rows = tx.rows(_FAILED, workflow_id)
     for row in rows:
         key = tuple([value(row) for _, value in keys])
         group = found.get(key)
         if group is None:
-            group = found[key] = _Failures(row)
+            group = found[key] = _FailedTogether(row)
         group.statuses[JobStatus(row[2]).label] += 1
         group.groups[group_label(row[1])] += 1
         if row[7] is not None:
@@ -147,9 +144,9 @@ def failures_view(
     )
 
 
-def _shown(group: _Failures, filter_: str) -> FailureGroup:
+def _shown(group: _FailedTogether, filter_: str) -> LikeFailures:
     _, _, _, exit_class, exit_, signal, reason, *_ = group.example
-    return FailureGroup(
+    return LikeFailures(
         group.statuses.total(),
         dict(group.statuses),
         exit_class or UNKNOWN_CLASS,

@@ -175,5 +175,5 @@ def _listed(tx: Tx, ranges: Sequence[tuple[int, int]]) -> sa.Select[Any]:
     sent = msgspec.json.encode(ids).decode()
     if tx.connection.dialect.name == "sqlite":
         return sa.select(sa.func.json_each(sent).table_valued("value").c.value)
-    elements = sa.func.json_array_elements_text(sa.cast(sent, sa.JSON)).table_valued("value")
+    elements = sa.func.json_array_elements_text(sa.cast(sa.literal(sent, sa.String), sa.JSON)).table_valued("value")
     return sa.select(sa.cast(elements.c.value, sa.BigInteger))

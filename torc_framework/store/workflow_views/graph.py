@@ -14,17 +14,12 @@ from torc_framework.models.workflow_views import GraphNode, GraphView
 from torc_framework.store.database.sql import Row, Statement, Tx, first, ids_param, param
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.tables import core as t
+from torc_framework.store.workflow_views.limits import DEFAULT_NODES, JOBS_KIND, MOST_NODES
 from torc_framework.store.workflow_views.structure import WorkflowStructure, counts_by_node, workflow_structure
 
-DEFAULT_NODES: Final = 500
-MOST_NODES: Final = 5000
-"""Most nodes of a graph."""
-DEEPEST: Final = 10
-"""Most dependencies between a job and a neighbour that is drawn."""
 GROUP: Final = "g"
 JOB: Final = "j"
 REST: Final = "r"
-JOBS_KIND: Final = "jobs"
 REST_KIND: Final = "rest"
 MOST_EDGES: Final = 10_000
 """Most edges of a graph; those that stand for fewest dependencies are left out."""

@@ -12,9 +12,7 @@ from torc_framework.models.workflow_views import GraphNode, GraphView
 from torc_framework.store.database.sql import Statement, Tx, ids_param, param
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflow_views.graph import (
-    DEFAULT_NODES,
     JOBS,
-    MOST_NODES,
     REST,
     REST_KIND,
     JobChoice,
@@ -22,6 +20,7 @@ from torc_framework.store.workflow_views.graph import (
     group_node,
     job_node,
 )
+from torc_framework.store.workflow_views.limits import DEFAULT_NODES, LINKED_KINDS, MOST_NODES
 from torc_framework.store.workflow_views.structure import counts_by_node, workflow_structure
 
 
@@ -62,12 +61,11 @@ def _linked(kinds: tuple[str, str], prefix: str, table: sa.Table, links: Sequenc
     )
 
 
-LINKED: Final = {
-    "files": _linked(("file", "files"), "f", t.FILE, (t.JOB_OUTPUT_FILE, t.JOB_INPUT_FILE), "file_id"),
-    "user_data": _linked(
-        ("user_data", "user_data"), "u", t.USER_DATA, (t.JOB_OUTPUT_USER_DATA, t.JOB_INPUT_USER_DATA), "user_data_id"
-    ),
-}
+_FILES: Final = _linked(("file", "files"), "f", t.FILE, (t.JOB_OUTPUT_FILE, t.JOB_INPUT_FILE), "file_id")
+_USER_DATA: Final = _linked(
+    ("user_data", "user_data"), "u", t.USER_DATA, (t.JOB_OUTPUT_USER_DATA, t.JOB_INPUT_USER_DATA), "user_data_id"
+)
+LINKED: Final = dict(zip(LINKED_KINDS, (_FILES, _USER_DATA), strict=True))
 """What jobs are linked with, by kind of graph."""
 
 

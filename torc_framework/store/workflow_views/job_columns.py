@@ -24,14 +24,10 @@ from torc_framework.store.workflow_views.attempt_times import start_seconds
 from torc_framework.store.workflow_views.filter_conditions import filter_conditions
 from torc_framework.store.workflow_views.job_fields import COMPUTED_FIELDS, FIELD_NAMES, JOB_FIELDS
 from torc_framework.store.workflow_views.kept_values import KeptValues
+from torc_framework.store.workflow_views.limits import DEFAULT_FIELDS, DEFAULT_JOBS, MOST_JOBS
 from torc_framework.store.workflow_views.structure import workflow_structure
 from torc_framework.store.workflow_views.tags import view_tag, workflow_marks
 
-DEFAULT_FIELDS: Final = ("id", "name", "status", "attempt", "exit", "class", "seconds", "node")
-DEFAULT_JOBS: Final = 200
-"""Jobs of a part unless another number is asked for."""
-MOST_JOBS: Final = 1000
-"""Most jobs of a part."""
 MOST_TEXT: Final = 1000
 """Most characters of a text that a column shows."""
 ORDER_LIFETIME_S: Final = 2.0

@@ -14,12 +14,9 @@ from torc_framework.store.database.sql import Row, Statement, Tx, param
 from torc_framework.store.errors import RuleError
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflow_views.kept_values import KeptValues
+from torc_framework.store.workflow_views.limits import DEFAULT_VALUES
 from torc_framework.store.workflow_views.tags import workflow_marks
 
-DEFAULT_VALUES: Final = 50
-"""Values of an axis unless another number is asked for."""
-MOST_VALUES: Final = 100
-"""Most values of an axis."""
 MOST_FAMILIES: Final = 50
 """Most families that are listed."""
 _MOST_NAMES: Final = 500_000

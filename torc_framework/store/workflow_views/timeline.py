@@ -15,11 +15,8 @@ from torc_framework.store.errors import RuleError
 from torc_framework.store.runs.workflow_status import workflow_status
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflow_views.attempt_times import end_seconds, start_seconds
+from torc_framework.store.workflow_views.limits import DEFAULT_LANES, DEFAULT_WIDTH, MOST_WIDTH
 
-DEFAULT_WIDTH: Final = 1000
-MOST_WIDTH: Final = 10_000
-DEFAULT_LANES: Final = 50
-MOST_LANES: Final = 200
 MOST_BARS: Final = 4000
 """Most bars of an answer: attempts are merged until they are no more."""
 MOST_ROWS: Final = 64
@@ -55,7 +52,7 @@ _NODES: Final = Statement(
 
 
 @frozen
-class _Attempt:
+class _PlacedAttempt:
     """An attempt; times are in seconds since the epoch."""
 
     lane: int | str
@@ -66,7 +63,7 @@ class _Attempt:
 
 
 @define
-class _Bar:
+class _TimelineBar:
     start: float
     end: float
     status: int
@@ -76,7 +73,7 @@ class _Bar:
 
 
 @frozen
-class Window:
+class TimelineWindow:
     """What of the time is shown, and where.
 
     Attributes:
@@ -96,7 +93,7 @@ class Window:
     limit: int = DEFAULT_LANES
 
 
-def timeline_view(tx: Tx, workflow_id: int, window: Window) -> TimelineView:
+def timeline_view(tx: Tx, workflow_id: int, window: TimelineWindow) -> TimelineView:
     """Return the attempts of a workflow in a window of time.
 
     Raises:
@@ -114,7 +111,7 @@ def timeline_view(tx: Tx, workflow_id: int, window: Window) -> TimelineView:
     to_s = window.to_s if window.to_s is not None else max(from_s, now_s if last_s is None else last_s)
     if to_s < from_s:
         raise RuleError("timeline: the window ends before it begins")
-    shown: dict[int | str, list[_Attempt]] = {}
+    shown: dict[int | str, list[_PlacedAttempt]] = {}
     for each in attempts:
         if each.start <= to_s and each.end >= from_s:
             shown.setdefault(each.lane, []).append(each)
@@ -142,18 +139,20 @@ def timeline_view(tx: Tx, workflow_id: int, window: Window) -> TimelineView:
     )
 
 
-def _attempts(tx: Tx, workflow_id: int, lane_of: Mapping[int, int | str], now_s: float) -> tuple[list[_Attempt], int]:
+def _attempts(
+    tx: Tx, workflow_id: int, lane_of: Mapping[int, int | str], now_s: float
+) -> tuple[list[_PlacedAttempt], int]:
     """Return the attempts that have ended or run, and the number of running ones whose begin is not known."""
     found = []
     for job_id, node, status, completion_time, minutes in tx.rows(_RESULTS, workflow_id):
         end, start = end_seconds(completion_time), start_seconds(completion_time, minutes)
         if end is not None and start is not None:
-            found.append(_Attempt(lane_of.get(node, node), start, end, status, job_id))
+            found.append(_PlacedAttempt(lane_of.get(node, node), start, end, status, job_id))
     running = {id_: (node, attempt) for id_, node, attempt in tx.rows(_RUNNING, workflow_id)}
     starts = _starts(tx, workflow_id, running) if running else {}
     for job_id, start in starts.items():
         node = running[job_id][0] or 0
-        found.append(_Attempt(lane_of.get(node, node), start, max(start, now_s), int(JobStatus.RUNNING), job_id))
+        found.append(_PlacedAttempt(lane_of.get(node, node), start, max(start, now_s), int(JobStatus.RUNNING), job_id))
     return found, len(running) - len(starts)
 
 
@@ -181,8 +180,8 @@ def _starts(tx: Tx, workflow_id: int, running: Mapping[int, tuple[int | None, in
 
 
 def _merged_rows(
-    lanes: Sequence[Sequence[_Attempt]], pixel_s: float, window_s: float
-) -> tuple[list[list[_Bar]], float]:
+    lanes: Sequence[Sequence[_PlacedAttempt]], pixel_s: float, window_s: float
+) -> tuple[list[list[_TimelineBar]], float]:
     """Return the bars of each lane, and the length below which attempts were merged."""
     resolution_s, most_rows = pixel_s, MOST_ROWS
     rows = [_merged(_packed(lane, most_rows), resolution_s) for lane in lanes]
@@ -198,7 +197,7 @@ def _merged_rows(
     return rows, resolution_s
 
 
-def _packed(attempts: Sequence[_Attempt], most_rows: int) -> list[_Bar]:
+def _packed(attempts: Sequence[_PlacedAttempt], most_rows: int) -> list[_TimelineBar]:
     """Return attempts, which are in the order of their begins, in rows in which they do not overlap.
 
     What does not fit into the rows shares the last one.
@@ -215,13 +214,13 @@ def _packed(attempts: Sequence[_Attempt], most_rows: int) -> list[_Bar]:
         else:
             row, used = used, used + 1
         heapq.heappush(busy, (each.end, row))
-        bars.append(_Bar(each.start, each.end, each.status, each.job_id, min(row, most_rows - 1)))
+        bars.append(_TimelineBar(each.start, each.end, each.status, each.job_id, min(row, most_rows - 1)))
     return bars
 
 
-def _merged(bars: Iterable[_Bar], resolution_s: float) -> list[_Bar]:
+def _merged(bars: Iterable[_TimelineBar], resolution_s: float) -> list[_TimelineBar]:
     """Return bars of which neighbours of one row and status that are short are one, if little is between them."""
-    last: dict[tuple[int, int], _Bar] = {}
+    last: dict[tuple[int, int], _TimelineBar] = {}
     found = []
     for bar in bars:
         key = bar.row, bar.status
@@ -244,8 +243,8 @@ def _merged(bars: Iterable[_Bar], resolution_s: float) -> list[_Bar]:
 def _lane(
     key: int | str,
     nodes: Mapping[int, Sequence[Any]],
-    attempts: Sequence[_Attempt],
-    bars: Sequence[_Bar],
+    attempts: Sequence[_PlacedAttempt],
+    bars: Sequence[_TimelineBar],
     window: tuple[float, float],
 ) -> TimelineLane:
     from_s, to_s = window
@@ -262,7 +261,7 @@ def _lane(
     return lane
 
 
-def _columns(rows: Sequence[Sequence[_Bar]], statuses: Sequence[int], from_s: float) -> TimelineBars:
+def _columns(rows: Sequence[Sequence[_TimelineBar]], statuses: Sequence[int], from_s: float) -> TimelineBars:
     place = {status: number for number, status in enumerate(statuses)}
     bars = [(lane, bar) for lane, each in enumerate(rows) for bar in sorted(each, key=lambda bar: (bar.row, bar.start))]
     return TimelineBars(

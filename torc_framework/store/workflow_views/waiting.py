@@ -9,15 +9,13 @@ from attrs import Factory, define, frozen
 
 from torc_framework.job_filters import filter_text, quoted_value
 from torc_framework.models.statuses import UNBLOCKING, UNFINISHED, JobStatus
-from torc_framework.models.workflow_views import WaitingGroup, WaitingView
+from torc_framework.models.workflow_views import LikeWaits, WaitingView
 from torc_framework.store.database.sql import Row, Statement, Tx, number, numbers, param
 from torc_framework.store.records.events import utc_text
 from torc_framework.store.tables import core as t
+from torc_framework.store.workflow_views.limits import DEFAULT_GROUPS
 from torc_framework.store.workflow_views.structure import WorkflowStructure, counts_by_node, workflow_structure
 
-DEFAULT_GROUPS: Final = 100
-MOST_GROUPS: Final = 200
-"""Most groups of an answer."""
 NAMED_JOBS: Final = 5
 NAMED_GROUPS: Final = 5
 """Groups of jobs that are named."""
@@ -141,10 +139,10 @@ def _shown(
     group: _Waiting,
     awaited: Mapping[int, Counter[str]],
     requirements: Mapping[int, str],
-) -> WaitingGroup:
+) -> LikeWaits:
     labels = structure.graph.labels
     waits_for = awaited.get(reason.node, Counter()) if reason.node is not None else Counter[str]()
-    return WaitingGroup(
+    return LikeWaits(
         reason.reason,
         group.count,
         {labels[number]: count for number, count in group.groups.most_common(NAMED_GROUPS)},
