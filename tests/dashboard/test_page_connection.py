@@ -120,7 +120,8 @@ def test_events_of_a_busy_workflow_leave_the_tab_small(browser: Browser, dash: D
         shown = opened.show(f"w/{workflow}/events")
         script = """async () => {
             const live = await import(new URL("static/core/live.js", document.baseURI));
-            const event = (id) => ({id, type: "job_started", severity: "info", timestamp: Date.now(), data: {job_id: id}});
+            const common = {type: "job_started", severity: "info", timestamp: Date.now()};
+            const event = (id) => ({...common, id, data: {job_id: id}});
             for (let round = 0; round < 40; round += 1) {
                 live.receive(Array.from({length: 500}, (_, index) => event(1000000 + 500 * round + index)));
                 await new Promise((done) => setTimeout(done, 10));
@@ -137,7 +138,9 @@ def test_a_reader_without_the_token_sees_no_commands(browser: Browser, tmp_path:
     from programs import BIN, running_server
 
     htpasswd = tmp_path / "htpasswd"
-    subprocess.run([BIN / "torc-htpasswd", "add", htpasswd, "ben", "--password", "bens-secret"], check=True, capture_output=True)
+    subprocess.run(
+        [BIN / "torc-htpasswd", "add", htpasswd, "ben", "--password", "bens-secret"], check=True, capture_output=True
+    )
     (tmp_path / "server").mkdir()
     with (
         running_server(tmp_path / "server", "--auth-file", str(htpasswd), "--require-auth") as server,

@@ -33,14 +33,21 @@ def npm() -> str:
 
 def test_types(npm: str) -> None:
     """The JSDoc types of all modules hold."""
-    done = subprocess.run([npm, "run", "--silent", "types"], cwd=WEB, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(
+        [npm, "run", "--silent", "types"], cwd=WEB, capture_output=True, text=True, check=False, timeout=300
+    )
     assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_vendored_libraries_are_those_of_the_lock(npm: str, tmp_path: Path) -> None:
     """The committed files are what the build makes of the locked versions."""
     done = subprocess.run(
-        [npm, "run", "--silent", "vendor", "--", str(tmp_path)], cwd=WEB, capture_output=True, text=True, check=False, timeout=300
+        [npm, "run", "--silent", "vendor", "--", str(tmp_path)],
+        cwd=WEB,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -52,12 +59,20 @@ def test_modules_are_small_and_write_text_only(path: Path) -> None:
     """Modules have at most 400 lines, make no HTML from text, ask no other host, and import by relative addresses."""
     source = path.read_text()
     assert len(source.splitlines()) <= MOST_LINES
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySetInnerHTML|\beval\(|new Function", source)
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySetInnerHTML|\beval\(|new Function", source
+    )
     assert not re.search(r"https?://|[\"'`]//", source)
-    assert all(name.startswith(".") for name in re.findall(r"^(?:import|export|\}) .*\bfrom \"([^\"]+)\"", source, re.MULTILINE))
+    assert all(
+        name.startswith(".")
+        for name in re.findall(r"^(?:import|export|\}) .*\bfrom \"([^\"]+)\"", source, re.MULTILINE)
+    )
 
 
 def test_everything_ships() -> None:
     """Licences and versions stand beside the vendored libraries."""
     notices = (STATIC / "vendor" / "LICENCES.txt").read_text()
-    assert all(re.search(rf"^{name} \d", notices, re.MULTILINE) for name in ("preact", "htm", "@preact/signals", "uplot", "anser"))
+    assert all(
+        re.search(rf"^{name} \d", notices, re.MULTILINE)
+        for name in ("preact", "htm", "@preact/signals", "uplot", "anser")
+    )

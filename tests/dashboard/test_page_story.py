@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
 from browser_pages import DashPage
 from dash_bench import DashProgram, DashReader
 from playwright.sync_api import expect
@@ -103,7 +102,9 @@ def test_recover_shows_each_change_before_it_is_made(page: DashPage, owner: Dash
 def test_a_log_follows_its_growth(page: DashPage, owner: DashReader, tmp_path: Path) -> None:
     """Lines that a running job writes appear by themselves, and earlier ones are there when asked for."""
     gate = tmp_path / "gate"
-    command = f"for i in $(seq 1 4000); do echo line $i; done; while [ ! -e {gate} ]; do sleep 0.05; done; echo last words"
+    command = (
+        f"for i in $(seq 1 4000); do echo line $i; done; while [ ! -e {gate} ]; do sleep 0.05; done; echo last words"
+    )
     workflow = owner.create({"name": "talker", "jobs": [{"name": "talk", "command": command}]})
     owner.order("run", workflow, wait=0)
     job = owner.get("api/jobs", workflow_id=workflow)["items"][0]["id"]
@@ -140,7 +141,9 @@ def test_filters_are_part_of_the_address(page: DashPage, owner: DashReader, tmp_
 
 def test_keyboard_alone_reaches_a_failed_job(page: DashPage, owner: DashReader) -> None:
     """From the list by keys: jobs, a filter, the table, the row; Escape leads back."""
-    workflow = owner.create({"name": "keys", "jobs": [{"name": "bad", "command": "exit 7"}, {"name": "good", "command": "true"}]})
+    workflow = owner.create(
+        {"name": "keys", "jobs": [{"name": "bad", "command": "exit 7"}, {"name": "good", "command": "true"}]}
+    )
     owner.run_to_its_end(workflow)
     shown = page.show(f"w/{workflow}")
     keys = shown.keyboard

@@ -1,4 +1,4 @@
-"""Every view in a browser: what axe finds, small windows, hostile names and logs, texts that agree with the server's."""
+"""Every view in a browser: what axe finds, small windows, hostile names and logs, texts like those of the server."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,10 @@ from playwright.sync_api import Browser, expect
 from torc_framework.text.quantities import count_text, duration_text, percent_text, relative_time_text, size_text
 
 HOSTILE = "<img src=x onerror=\"window.attacked='name'\"> & ]]> {{x}}"
-LOG = r"""printf '\033]8;;javascript:alert(1)\033\\link\033]8;;\033\\ \033[31mred\033[0m\n10%%\r99%%\n<b>bold</b>\n\033[2J\007'"""
+LOG = (
+    r"printf '\033]8;;javascript:alert(1)\033\\link\033]8;;\033\\ \033[31mred\033[0m\n"
+    r"10%%\r99%%\n<b>bold</b>\n\033[2J\007'"
+)
 VIEWS = (
     *("", "/jobs", "/jobs?q=status:nothing", "/graph", "/graph?kind=files", "/timeline", "/failures", "/sweep"),
     *("/runners", "/data", "/data/results", "/data/requirements", "/data/actions", "/events?level=debug", "/plots"),
@@ -23,7 +26,11 @@ OTHERS = ("w", "create/wizard", "create/editor", "create/file", "create/path", "
 def failed(dash: DashProgram) -> int:
     """A workflow with a sweep, failures, a hostile name and a hostile log."""
     owner = dash.owner()
-    train = {"name": "train_{lr}_{depth}", "command": "[ {depth} != 2 ]", "parameters": {"lr": "[0.1,0.2]", "depth": "1:3"}}
+    train = {
+        "name": "train_{lr}_{depth}",
+        "command": "[ {depth} != 2 ]",
+        "parameters": {"lr": "[0.1,0.2]", "depth": "1:3"},
+    }
     hostile = {"name": HOSTILE, "command": f"{LOG}; exit 4"}
     after = {"name": "after", "command": "true", "depends_on_regexes": ["train_.*"]}
     description = "<script>window.attacked = 'description'</script>"
@@ -87,7 +94,14 @@ def test_small_windows_show_everything(browser: Browser, dash: DashProgram, fail
 def test_names_and_logs_are_shown_as_text(page: DashPage, owner: DashReader, failed: int) -> None:
     """Markup in names and descriptions is text; control sequences are colours or gone; a link leads nowhere."""
     job = owner.get(f"api/workflows/{failed}/views/jobs", q="exit:4", fields="id")["columns"]["id"][0]
-    for route in (f"w/{failed}", f"w/{failed}/jobs", f"w/{failed}/graph", f"w/{failed}/failures", f"w/{failed}/events", "w"):
+    for route in (
+        f"w/{failed}",
+        f"w/{failed}/jobs",
+        f"w/{failed}/graph",
+        f"w/{failed}/failures",
+        f"w/{failed}/events",
+        "w",
+    ):
         page.show(route)
     shown = page.show(f"w/{failed}/j/{job}/attempt/1.1/log/stdout")
     expect(shown.get_by_role("heading", name=HOSTILE)).to_be_visible()
@@ -109,8 +123,45 @@ def test_times_follow_the_readers_zone(browser: Browser, dash: DashProgram, fail
         assert opened.show(f"w/{failed}").locator("main time").first.inner_text() == exact[11:19] != local
 
 
-AMOUNTS = [0, 0.004, 0.0994, 0.31, 0.25, 0.35, 1, 9.94, 9.95, 9.96, 12.5, 13.5, 59.7, 75, 3599.4, 3600, 5430, 86399, 1e5, 2e6]
-SIZES = [0, 1, 512, 1000, 1023, 1024, 1280, 1536, 10_000, 102_348, 1_048_576, 1_500_000, 47_600_000_000, 1 << 40, 1 << 62]
+AMOUNTS = [
+    0,
+    0.004,
+    0.0994,
+    0.31,
+    0.25,
+    0.35,
+    1,
+    9.94,
+    9.95,
+    9.96,
+    12.5,
+    13.5,
+    59.7,
+    75,
+    3599.4,
+    3600,
+    5430,
+    86399,
+    1e5,
+    2e6,
+]
+SIZES = [
+    0,
+    1,
+    512,
+    1000,
+    1023,
+    1024,
+    1280,
+    1536,
+    10_000,
+    102_348,
+    1_048_576,
+    1_500_000,
+    47_600_000_000,
+    1 << 40,
+    1 << 62,
+]
 
 
 def test_texts_of_amounts_are_those_of_the_command_line(page: DashPage) -> None:

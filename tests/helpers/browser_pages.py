@@ -50,7 +50,7 @@ class DashPage:
 
     def __attrs_post_init__(self) -> None:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("console", lambda message: self._hear(message))
+        self.page.on("console", lambda message: self._hear(message))  # noqa: PLW0108 - Playwright sets attributes on methods
 
     def _hear(self, message: Any) -> None:
         if "Content Security Policy" in message.text or (message.type == "error" and "status of" not in message.text):
