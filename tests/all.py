@@ -130,7 +130,6 @@ SERVICES: dict[str, tuple[str, ...]] = {
     "elvish": ("elvish",),
     "fish": ("fish",),
     "nginx-light": ("nginx", "/usr/sbin/nginx"),
-    "nginx-light": ("nginx", "/usr/sbin/nginx"),
     "postgresql": ("initdb", "/usr/lib/postgresql/*/bin/initdb"),
     "systemd": ("systemd-analyze",),
     "zsh": ("zsh",),
