@@ -14,7 +14,7 @@ const modules = join(here, "node_modules");
 // content security policy forbids, and "preact/hooks" imports "preact" by its bare name.
 const BUNDLES = {
   "ui.js": `
-    export { render, Fragment, createContext } from "preact";
+    export { Component, Fragment, createContext, render } from "preact";
     export { useEffect, useLayoutEffect, useRef, useState, useMemo, useCallback, useContext, useId } from "preact/hooks";
     export { html } from "htm/preact";
     export { signal, computed, effect, batch, untracked, useSignal, useComputed, useSignalEffect } from "@preact/signals";`,

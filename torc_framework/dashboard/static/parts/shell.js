@@ -9,6 +9,7 @@ import { address, route, workflowId } from "../core/router.js";
 import { agoText, now, zoneName } from "../core/times.js";
 import { Login } from "../views/login.js";
 import { viewOf, WORKFLOW_VIEWS } from "./view_table.js";
+import { Boundary } from "./boundary.js";
 import { Name } from "./basics.js";
 import { DialogPlace } from "./dialog.js";
 import { MessagePlace } from "./messages.js";
@@ -115,6 +116,6 @@ function Main() {
     document.title = `${title} · Torc`;
     if (document.activeElement === document.body) element.current?.focus({ preventScroll: true });
   }, [place, title]);
-  return html`<main id="main" ref=${element} tabindex="-1"><${View} key=${`${path[0]}/${path[1] ?? ""}/${path[2] ?? ""}`} ...${props} /></main>`;
+  return html`<main id="main" ref=${element} tabindex="-1"><${Boundary} key=${`${path[0]}/${path[1] ?? ""}/${path[2] ?? ""}`}><${View} ...${props} /><//></main>`;
 }
 

@@ -38,7 +38,7 @@ function Content({ id, data }) {
       <${StatusCounts} counts=${data.job_counts} href=${(/** @type {string} */ label) => address(["w", id, "jobs"], { q: `status:${label}` })} />
     </section>
     <section class="card" aria-labelledby="now"><h2 id="now">What to do now</h2>
-      ${data.next ? html`<${NextStep} next=${data.next} workflowId=${id} />` : html`<p>Nothing. ${data.status === "completed" ? "All jobs are done." : ""}</p>`}
+      ${isFollowed(data) ? html`<p>Nothing. Jobs run, and this page follows them.</p>` : data.next ? html`<${NextStep} next=${data.next} workflowId=${id} />` : html`<p>Nothing. ${data.status === "completed" ? "All jobs are done." : ""}</p>`}
     </section>
     ${failed ? html`<section class="card" aria-labelledby="failures"><h2 id="failures">Why jobs failed <a class="more" href=${address(["w", id, "failures"])}>all failures</a></h2><${FailureCards} id=${id} most=${3} /></section>` : ""}
     ${progress.data ? html`<section class="card" aria-labelledby="progress"><h2 id="progress">Progress by stage</h2><${Stages} id=${id} progress=${progress.data} /></section>` : ""}
@@ -47,6 +47,9 @@ function Content({ id, data }) {
     <p class="muted">Created <${Time} at=${data.timestamp} /> by ${data.user}, run ${data.run_id}${data.started_at ? html`, started <${Time} at=${data.started_at} />` : ""}${data.duration_s ? `, took ${durationText(data.duration_s)}` : ""}.</p>
   `;
 }
+
+/** Whether the next step is only to watch, which this page does. @param {any} data */
+const isFollowed = (data) => /^torc watch \d+$/.test(data.next?.command ?? "");
 
 /** When the workflow will be done, and how fast it goes. @param {{progress: any}} props */
 function End({ progress }) {
@@ -58,7 +61,7 @@ function End({ progress }) {
   const bounds = [estimate.least_seconds, estimate.most_seconds].map((seconds) => clockText(from + 1000 * seconds));
   const range = bounds[0] === bounds[1] ? "" : ` (between ${bounds[0]} and ${bounds[1]} with 80% probability)`;
   return html`<p title=${`${exactTime(estimate.ends_at)}, from ${countText(estimate.samples, "ended attempt")}`}>
-    Done about <b>${timeText(estimate.ends_at)}</b>, in ${durationText(estimate.seconds)}${range}. ${rate}
+    Done about <b>${timeText(estimate.ends_at)}</b>, in ${durationText(estimate.seconds)}${range}. ${rate}${" "}
     ${estimate.has_unknown ? html`<span class="muted">Some kinds of jobs have not run yet; they are assumed to take as long as the others.</span>` : ""}
   </p>`;
 }
@@ -103,7 +106,7 @@ function Waiting({ id }) {
     if (!groups.length) return html`<p class="muted">Nothing waits.</p>`;
     return html`<ul class="reasons">${groups.map(
       (/** @type {any} */ group, /** @type {number} */ index) => html`<li key=${index} class=${group.is_problem ? "problem" : ""}>
-        <a href=${address(["w", id, "jobs"], { q: `status:${group.status}` })}>${countText(group.count, "job")}</a> ${group.text.replace(/^it /, group.count === 1 ? "" : "each ")}
+        <a href=${address(["w", id, "jobs"], { q: `status:${group.status}` })}>${countText(group.count, "job")}</a>: ${group.text.replace(/^it /, group.count === 1 ? "it " : "each ")}.
         ${group.root ? html` <span class="muted">(<a href=${address(["w", id, "j", group.root.job_id])}>${group.root.job_name}</a>: ${group.root.text})</span>` : ""}
       </li>`,
     )}</ul>`;

@@ -39,15 +39,15 @@ export function RunnerTable({ id, isShort = false }) {
   return html`<${PlainTable} label="Runners" rows=${rows} keyOf=${(/** @type {any} */ node) => node.id} columns=${[
     { title: "Runner", show: (/** @type {any} */ node) => html`<a href=${address(["w", id, "jobs"], { q: `runner:${node.id}` })}>${node.id}</a>` },
     { title: "Host", show: (/** @type {any} */ node) => node.hostname },
-    { title: "State", show: (/** @type {any} */ node) => (node.is_active ? "▶ works" : "■ ended") },
+    { title: "State", show: (/** @type {any} */ node) => html`<span class="one-line">${node.is_active ? "▶ works" : "■ ended"}</span>` },
     { title: "Kind", show: (/** @type {any} */ node) => node.compute_node_type },
     { title: "Jobs now", isNumber: true, show: (/** @type {any} */ node) => (node.is_active ? (load(node).jobs ?? 0) : "") },
     { title: "CPUs", isNumber: true, show: (/** @type {any} */ node) => html`<${Share} used=${node.is_active ? load(node).num_cpus : null} of=${node.num_cpus} text=${node.is_active && load(node).num_cpus !== undefined ? `${load(node).num_cpus} of ${node.num_cpus}` : node.num_cpus} />` },
     { title: "Memory", isNumber: true, show: (/** @type {any} */ node) => html`<${Share} used=${node.is_active ? load(node).memory_bytes : null} of=${GIB * node.memory_gb} text=${`${node.is_active && load(node).memory_bytes ? `${sizeText(load(node).memory_bytes)} of ` : ""}${sizeText(GIB * node.memory_gb)}`} />` },
-    { title: "GPUs", isNumber: true, show: (/** @type {any} */ node) => node.num_gpus || "" },
+    ...(rows.some((node) => node.num_gpus) ? [{ title: "GPUs", isNumber: true, show: (/** @type {any} */ node) => node.num_gpus || "" }] : []),
     { title: "Started", show: (/** @type {any} */ node) => html`<${Time} at=${node.start_time} />` },
     { title: "Worked", isNumber: true, show: (/** @type {any} */ node) => durationText(workedSeconds(node)) },
-    { title: "Time left", isNumber: true, show: (/** @type {any} */ node) => timeLeft(node) },
+    ...(rows.some(timeLeft) ? [{ title: "Time left", isNumber: true, show: timeLeft }] : []),
     ...(isShort ? [] : [{ title: "Log", show: (/** @type {any} */ node) => html`<button type="button" class="small" onClick=${() => openLog(id, { node: node.id }, `Log of runner ${node.id}`, node.is_active)}>Show</button>` }]),
   ]} />
   ${nodes.data.has_more ? html`<p class="muted">${countText(rows.length)} of ${countText(nodes.data.total_count)}.</p>` : ""}`;

@@ -133,7 +133,7 @@ function Drawing({ data, selected, onSelect, onWidth }) {
         onKeyDown=${onKeyDown} onWheel=${onWheel} onPointerDown=${onPointer} onPointerMove=${onPointer} onPointerUp=${onPointer}></canvas>
       <div class="timeline-rest"></div>
     </div>
-    <div class="drawing-tools">
+    <div class="drawing-tools below">
       <button type="button" aria-label="Zoom in" onClick=${() => zoom(0.5)}>+</button>
       <button type="button" aria-label="Zoom out" onClick=${() => zoom(2)}>−</button>
     </div>

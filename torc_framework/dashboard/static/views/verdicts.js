@@ -9,6 +9,8 @@ import { ActionButton } from "../parts/actions.js";
 import { Name } from "../parts/basics.js";
 import { PlainTable } from "../parts/plain_table.js";
 
+const TAIL_LINES = 3;
+
 /** @param {{id: number}} props */
 export function PendingVerdicts({ id }) {
   const from = useData(isOwner() ? `dash/workflows/${id}/pending` : null);
@@ -26,11 +28,11 @@ export function PendingVerdicts({ id }) {
   return html`<section class="card" aria-labelledby="verdicts">
     <h2 id="verdicts">${countText(jobs.length, "failure")} ${jobs.length === 1 ? "waits" : "wait"} for your verdict</h2>
     <${PlainTable} label="Failures that wait for a verdict" rows=${jobs} keyOf=${(/** @type {any} */ job) => job.job_id} columns=${[
-      { title: "", show: (/** @type {any} */ job) => html`<input type="checkbox" aria-label=${`Choose ${job.job_name}`} checked=${chosen.has(job.job_id)} onChange=${() => toggle(job.job_id)} />` },
-      { title: "Job", show: (/** @type {any} */ job) => html`<a href=${address(["w", id, "j", job.job_id])}><${Name} text=${job.job_name} /></a>` },
-      { title: "Ending", show: (/** @type {any} */ job) => job.reason ?? job.exit ?? job.return_code ?? "" },
-      { title: "Proposed", show: (/** @type {any} */ job) => job.proposal ?? job.suggestion ?? job.classification ?? "" },
-      { title: "Last line", show: (/** @type {any} */ job) => html`<span class="mono">${job.last_line ?? job.stderr_tail ?? ""}</span>` },
+      { title: "", show: (/** @type {any} */ job) => html`<input type="checkbox" aria-label=${`Choose ${job.name}`} checked=${chosen.has(job.job_id)} onChange=${() => toggle(job.job_id)} />` },
+      { title: "Job", show: (/** @type {any} */ job) => html`<a href=${address(["w", id, "j", job.job_id])}><${Name} text=${job.name} /></a>` },
+      { title: "Attempt", isNumber: true, show: (/** @type {any} */ job) => job.attempt_id },
+      { title: "Ending", show: (/** @type {any} */ job) => job.reason ?? `exit code ${job.return_code}` },
+      { title: "Last lines", show: (/** @type {any} */ job) => html`<pre class="tail-lines">${(job.stderr_tail ?? "").trim().split("\n").slice(-TAIL_LINES).join("\n")}</pre>` },
     ]} />
     <p class="row">
       <${ActionButton} name="pending_retry" workflowId=${id} options=${options} label=${`Run ${what} again`} look="primary" />
