@@ -60,7 +60,7 @@ def test_the_page_is_live_below_a_prefix(dash: DashProgram, owner: DashReader, p
     dash.readers.append(reader)
     answer = reader.http.get("", params={"token": TOKEN})
     assert (answer.status_code, answer.headers["location"]) == (303, "./")
-    assert {cookie.path for cookie in reader.http.cookies.jar} == {"/torc/"}
+    assert {cookie.path.rstrip("/") for cookie in reader.http.cookies.jar} == {"/torc"}
     as_browsers_send = {"Origin": proxied.removesuffix("/torc/"), "Sec-Fetch-Site": "same-origin"}
     reader.http.headers.update(as_browsers_send)
     id_ = reader.take_csrf().create({"name": "w", "jobs": [{"name": "a", "command": "sleep 1"}]})

@@ -1,11 +1,13 @@
 """From an empty server to a repaired workflow, with the requests that the page sends."""
 
 import json
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from dash_bench import DashProgram, DashReader, end_dash, running_dash, start_dash
+from programs import BIN, isolated_environment
 
 pytestmark = pytest.mark.e2e
 FAILING = {
@@ -128,6 +130,14 @@ def test_the_server_is_started_and_ended_along_with_the_dashboard(tmp_path: Path
         owner.order("run", id_, wait=0)
         while owner.get(f"dash/workflows/{id_}/overview")["job_counts"].get("running") != 1:
             time.sleep(0.2)
+        listed = subprocess.run(
+            [BIN / "torc", "--database", str(database), "workflows", "list"],
+            env=isolated_environment(tmp_path / "home"),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "long" in listed.stdout
         assert owner.http.post("dash/server/stop").json()["running"] is False
         gone = owner.http.get("api/workflows")
         assert (gone.status_code, gone.json()["upstream"]) == (502, "away")

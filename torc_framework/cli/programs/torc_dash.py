@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import os
 import secrets
+import shlex
 import signal
 import socket
 import sys
@@ -74,7 +75,7 @@ async def _run(config: "Config") -> int:
     try:
         if own is not None:
             await asyncio.to_thread(own.start)
-            print(f"torc-server runs at {dashboard.upstream.shown}; it ends with the dashboard.", flush=True)
+            print(_server_text(dash), flush=True)
 
         def ready() -> None:
             print(f"Dashboard: {_page_url(dash, port)}?token={dashboard.access.token}", flush=True)
@@ -97,6 +98,15 @@ async def _run(config: "Config") -> int:
         if own is not None:
             await asyncio.to_thread(own.stop)
     return int(ExitStatus.OK)
+
+
+def _server_text(dash: DashSection) -> str:
+    """Return that the server runs, and how commands in a terminal see the same workflows: not by its URL.
+
+    The server refuses other programs, as its port is open to every user of the machine; a command opens the database.
+    """
+    option = f"--database {shlex.quote(dash.database)} " if dash.database else ""
+    return f"torc-server runs until the dashboard ends; 'torc {option}status' in a terminal shows the same workflows."
 
 
 def _page_url(dash: DashSection, port: int) -> str:
