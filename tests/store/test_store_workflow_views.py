@@ -11,6 +11,7 @@ from torc_framework.models.records import FileRecord, UserDataRecord
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.record_kinds.jobs import JOBS, create_jobs, delete_jobs
+from torc_framework.store.record_kinds.results import RESULTS
 from torc_framework.store.records import crud
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflow_views import graph, graph_of_files, timeline
@@ -462,3 +463,47 @@ def test_a_sweep_is_a_grid(bench: Any) -> None:
         seen(bench, sweep_view, x="lr_")
     with pytest.raises(RuleError, match="no jobs"):
         seen(bench, sweep_view, "eval")
+
+
+# --- kept attempts ------------------------------------------------------------------------------------
+
+
+def test_attempts_are_read_as_they_are_stored(bench: Any) -> None:
+    bench.plan(6)
+    bench.claim()
+    now = time.time()
+
+    def ended() -> tuple[int, int, float]:
+        found = seen(bench, progress_view).throughput[-1] if bench.results() else None
+        lanes = seen(bench, timeline.timeline_view, timeline.TimelineWindow()).lanes
+        return (
+            0 if found is None else found.completed,
+            0 if found is None else found.failed,
+            sum(x.busy_s for x in lanes),
+        )
+
+    assert ended() == (0, 0, 0)
+    bench.end(0, exec_time_s=10, ended_at=now - 50)
+    assert ended() == (1, 0, pytest.approx(10, abs=0.01))
+    bench.end(1, "failed", exec_time_s=20, ended_at=now - 70)
+    bench.end(2, exec_time_s=5, ended_at=now - 1)
+    assert ended() == (2, 1, pytest.approx(35, abs=0.01))
+    result = bench.results()[0]["id"]
+    with bench.database.write() as tx:
+        crud.update(tx, RESULTS, result, {"exec_time_minutes": 1.0})
+    assert ended() == (2, 1, pytest.approx(85, abs=0.01))
+    with bench.database.write() as tx:
+        crud.delete(tx, RESULTS, result)
+    assert ended() == (1, 1, pytest.approx(25, abs=0.01))
+
+
+def test_an_attempt_that_is_reported_again_counts_once(bench: Any) -> None:
+    bench.plan(2)
+    bench.claim()
+    bench.end(0)
+    seen(bench, progress_view)
+    with bench.database.write() as tx:  # as a result that replaces another
+        row = dict(tx.connection.execute(sa.select(t.RESULT)).mappings().one())
+        tx.connection.execute(sa.delete(t.RESULT))
+        tx.add(t.RESULT, **{name: value for name, value in row.items() if name != "id"})
+    assert seen(bench, progress_view).throughput[-1].completed == 1

@@ -29,6 +29,18 @@ def _tag(lifetime_s: int) -> Callable[[Tx, EndpointCall], str]:
     return tag
 
 
+def _shared(name: str, function: EndpointFunction, lifetime_s: int) -> EndpointFunction:
+    """Return a function that makes an answer once for all who ask the same while the workflow has the same tag."""
+
+    def answer(tx: Tx, call: EndpointCall) -> Any:
+        from torc_framework.store.workflow_views.kept_answers import ANSWERS
+
+        key = name, call.id, tuple(call.query.values())
+        return ANSWERS.made_once(tx, key, _tag(lifetime_s)(tx, call), lambda: function(tx, call))
+
+    return answer
+
+
 def _view(
     name: str,
     function: EndpointFunction,
@@ -37,11 +49,12 @@ def _view(
     *,
     lifetime_s: int = SETTLED_S,
     query: Mapping[str, Parameter] | None = None,
+    is_shared: bool = True,
 ) -> Endpoint:
     return Endpoint(
         "GET",
         f"/workflows/{{id}}/views/{name}",
-        function,
+        _shared(name, function, lifetime_s) if is_shared else function,
         query=query or {},
         response=response,
         tags=["views"],
@@ -147,6 +160,7 @@ VIEW_ENDPOINTS: Final = (
         models.JobColumns,
         "Get a part of a filtered and sorted list of jobs, as columns.",
         lifetime_s=PASSING_S,
+        is_shared=False,  # it keeps its own lists, of which callers read many parts
         query={
             "q": Parameter(str, ""),
             "fields": Parameter(str, ",".join(limits.DEFAULT_FIELDS)),

@@ -194,7 +194,7 @@ def graph_of_jobs(tx: Tx, workflow_id: int, choice: JobChoice) -> GraphView:
     for query in _DIRECT:
         for on, job in tx.rows_for(query, job_ids):
             # A dependency between two of the jobs is found from both of its ends.
-            if not (query is _DIRECT[1] and ends.is_shown(job)):
+            if ends.matters(on, job) and not (query is _DIRECT[1] and ends.is_shown(job)):
                 ends.add([on], [job])
     for group in {row[0] for query in _GROUPS_OF for row in tx.rows_for(query, job_ids)}:
         ends.add(*([row[0] for row in tx.rows(query, group)] for query in _IN_GROUP))
@@ -228,6 +228,11 @@ class _Ends:
 
     def is_shown(self, job_id: int) -> bool:
         return job_id in self._place
+
+    def matters(self, on: int, job: int) -> bool:
+        """Return whether a dependency makes an edge."""
+        of_others = self._of_others
+        return of_others is None or on in of_others or job in of_others or (on in self._place and job in self._place)
 
     def add(self, before: Iterable[int], after: Iterable[int]) -> None:
         """Add the dependencies of all of some jobs on all of others that have a shown job at one end."""

@@ -1,14 +1,14 @@
 """The progress of a workflow by stage and group, its throughput, and an estimate of its end.
 
-One pass over the results of the workflow gives both the throughput and the run times.
+The ended attempts that are kept in memory give both the throughput and the run times.
 """
 
 import time
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
-from attrs import define, field
 
 from torc_framework.models.run_estimate import RunTimes, WorkLeft, seconds_left
 from torc_framework.models.statuses import LIVE, UNFINISHED, JobStatus
@@ -20,6 +20,7 @@ from torc_framework.store.records.events import utc_text
 from torc_framework.store.runs.progress import workflow_overviews
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflow_views.attempt_times import end_seconds
+from torc_framework.store.workflow_views.attempts import EndedAttempts, ended_attempts
 from torc_framework.store.workflow_views.structure import WorkflowStructure, counts_by_node, workflow_structure
 
 MOST_GROUPS: Final = 500
@@ -28,17 +29,9 @@ WINDOWS_S: Final = (60.0, 300.0, 3600.0)
 _BUSY_WINDOW_S: Final = 300.0
 _MOST_LEFT_S: Final = 1e10
 """Longest time that is estimated, about 300 years; a longer one is no estimate."""
-_LONGEST_RUN_S: Final = 1e9
-"""Longest run time that counts; a client may have stored any number."""
 _LIVE: Final = frozenset(status.label for status in LIVE)
 _UNFINISHED: Final = frozenset(status.label for status in UNFINISHED)
 
-_RESULTS: Final = Statement(
-    sa.select(t.RESULT.c.job_id, t.RESULT.c.run_id, t.RESULT.c.status, t.RESULT.c.completion_time,
-              t.RESULT.c.exec_time_minutes)
-    .where(t.RESULT.c.workflow_id == param("workflow")),
-    "workflow",
-)  # fmt: skip
 _READY: Final = Statement(
     sa.select(sa.func.min(t.JOB.c.id)).where(
         t.JOB.c.workflow_id == param("workflow"), t.JOB.c.status == number(JobStatus.READY)
@@ -62,19 +55,6 @@ _ENDED: Final = tuple(Statement(query, "job") for query in _ENDS)
 _NAME: Final = Statement(sa.select(t.JOB.c.name).where(t.JOB.c.id == param("job")), "job")
 
 
-@define
-class _Ended:
-    """What the attempts of a workflow say about its speed.
-
-    Attributes:
-        run_times: Of completed attempts, by node of the graph.
-        ends: (end, whether it completed, seconds that it took) of the attempts of the present run.
-    """
-
-    run_times: dict[int, RunTimes] = field(factory=dict)
-    ends: list[tuple[float, bool, float]] = field(factory=list)
-
-
 def progress_view(tx: Tx, workflow_id: int) -> ProgressView:
     """Return the progress of a workflow.
 
@@ -86,7 +66,9 @@ def progress_view(tx: Tx, workflow_id: int) -> ProgressView:
     (overview,) = workflow_overviews(tx, [get(tx, WORKFLOWS, workflow_id)])
     structure = workflow_structure(tx, workflow_id)
     counts = counts_by_node(tx, workflow_id, structure)
-    ended = _ended(tx, workflow_id, overview["run_id"], structure)
+    with ended_attempts(tx, workflow_id, structure) as attempts:
+        throughput = _throughput(attempts, overview["run_id"], now_s)
+        estimate = _estimate(structure, counts, attempts, now_s)
     nodes = structure.graph.nodes
     groups = [
         JobsOfStage(node.label, node.stage, node.first_name, node.last_name, node.count, by_status)
@@ -98,53 +80,38 @@ def progress_view(tx: Tx, workflow_id: int) -> ProgressView:
         structure.graph.stage_count,
         groups,
         len(nodes),
-        _throughput(ended.ends, now_s),
-        _estimate(structure, counts, ended, now_s),
+        throughput,
+        estimate,
         _oldest_ready(tx, workflow_id),
     )
 
 
-def _ended(tx: Tx, workflow_id: int, run_id: int, structure: WorkflowStructure) -> _Ended:
-    of_id, node_of = structure.positions(), structure.graph.node_of
-    found = _Ended()
-    completed = int(JobStatus.COMPLETED)
-    for job_id, run, status, completion_time, minutes in tx.rows(_RESULTS, workflow_id):
-        is_completed = status == completed
-        seconds = min(max(0.0, minutes * 60), _LONGEST_RUN_S)
-        if is_completed:
-            node = node_of[of_id(job_id)]
-            if (times := found.run_times.get(node)) is None:
-                times = found.run_times[node] = RunTimes()
-            times.add(seconds)
-        if run == run_id and (end := end_seconds(completion_time)) is not None:
-            found.ends.append((end, is_completed, seconds))
-    return found
-
-
-def _throughput(ends: Sequence[tuple[float, bool, float]], now_s: float) -> list[Throughput]:
-    if not ends:
+def _throughput(attempts: EndedAttempts, run_id: int, now_s: float) -> list[Throughput]:
+    ends = attempts.ends.get(run_id)
+    if ends is None:
         return []
-    run_s = now_s - min(end - seconds for end, _, seconds in ends)
+    run_s = now_s - attempts.run_begins[run_id]
     found = []
     for window_s in (*(each for each in WINDOWS_S if each < run_s), max(run_s, 1.0)):
-        recent = [is_completed for end, is_completed, _ in ends if end > now_s - window_s]
-        completed = sum(recent)
-        rate = len(recent) * 60 / window_s
-        found.append(Throughput(round(window_s, 3), completed, len(recent) - completed, round(rate, 3)))
+        completed, failed = (len(each) - bisect_right(each, now_s - window_s) for each in ends)
+        rate = (completed + failed) * 60 / window_s
+        found.append(Throughput(round(window_s, 3), completed, failed, round(rate, 3)))
     return found
 
 
 def _estimate(
-    structure: WorkflowStructure, counts: Sequence[Mapping[str, int]], ended: _Ended, now_s: float
+    structure: WorkflowStructure, counts: Sequence[Mapping[str, int]], attempts: EndedAttempts, now_s: float
 ) -> RunEstimate | None:
     work = [
-        WorkLeft(node.stage, _sum(by_status, _UNFINISHED - _LIVE), _sum(by_status, _LIVE), ended.run_times.get(number))
+        WorkLeft(
+            node.stage, _sum(by_status, _UNFINISHED - _LIVE), _sum(by_status, _LIVE), attempts.run_times.get(number)
+        )
         for number, (node, by_status) in enumerate(zip(structure.graph.nodes, counts, strict=True))
         if not _UNFINISHED.isdisjoint(by_status)
     ]
     running = sum(each.running for each in work)
-    places = max(running, _busy_places(ended.ends, now_s)) if running else 0
-    every = RunTimes.merged(ended.run_times.values())
+    places = max(running, attempts.busy_seconds(now_s - _BUSY_WINDOW_S, now_s) / _BUSY_WINDOW_S) if running else 0
+    every = RunTimes.merged(attempts.run_times.values())
     if not work or not places or not every.count:
         return None
     left = seconds_left(work, places, every)
@@ -164,13 +131,6 @@ def _estimate(
 
 def _sum(by_status: Mapping[str, int], labels: Iterable[str]) -> int:
     return sum(by_status.get(label, 0) for label in labels)
-
-
-def _busy_places(ends: Sequence[tuple[float, bool, float]], now_s: float) -> float:
-    """Return how many attempts that have ended ran at the same time, on average over the last minutes."""
-    begin = now_s - _BUSY_WINDOW_S
-    busy_s = sum(min(end, now_s) - max(end - seconds, begin) for end, _, seconds in ends if begin < end)
-    return max(0.0, busy_s / _BUSY_WINDOW_S)
 
 
 def _oldest_ready(tx: Tx, workflow_id: int) -> OldestReady | None:

@@ -2,20 +2,23 @@
 
 import heapq
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
-from attrs import define, frozen
+from attrs import frozen
 
 from torc_framework.models.statuses import JobStatus
 from torc_framework.models.workflow_views import TimelineBars, TimelineLane, TimelineView
 from torc_framework.store.database.sql import Statement, Tx, number, param
 from torc_framework.store.errors import RuleError
-from torc_framework.store.runs.workflow_status import workflow_status
 from torc_framework.store.tables import core as t
-from torc_framework.store.workflow_views.attempt_times import end_seconds, start_seconds
+from torc_framework.store.workflow_views.attempt_times import end_seconds
+from torc_framework.store.workflow_views.attempts import EndedAttempts, ended_attempts
 from torc_framework.store.workflow_views.limits import DEFAULT_LANES, DEFAULT_WIDTH, MOST_WIDTH
+from torc_framework.store.workflow_views.structure import workflow_structure
 
 MOST_BARS: Final = 4000
 """Most bars of an answer: attempts are merged until they are no more."""
@@ -28,13 +31,6 @@ _STARTED: Final = "job_started"
 _ROUNDING_S: Final = 0.005
 """Overlap of two attempts that comes from the rounding of their times."""
 
-_RESULTS: Final = Statement(
-    sa.select(
-        t.RESULT.c.job_id, t.RESULT.c.compute_node_id, t.RESULT.c.status, t.RESULT.c.completion_time,
-        t.RESULT.c.exec_time_minutes,
-    ).where(t.RESULT.c.workflow_id == param("workflow")),
-    "workflow",
-)  # fmt: skip
 _RUNNING: Final = Statement(
     sa.select(t.JOB.c.id, t.JOB.c.active_compute_node_id, t.JOB.c.attempt_id).where(
         t.JOB.c.workflow_id == param("workflow"), t.JOB.c.status == number(JobStatus.RUNNING)
@@ -51,25 +47,10 @@ _NODES: Final = Statement(
 )
 
 
-@frozen
-class _PlacedAttempt:
-    """An attempt; times are in seconds since the epoch."""
-
-    lane: int | str
-    start: float
-    end: float
-    status: int
-    job_id: int
-
-
-@define
-class _TimelineBar:
-    start: float
-    end: float
-    status: int
-    job_id: int
-    row: int
-    count: int = 1
+PlacedAttempt = tuple[float, float, int, int]
+"""Begin, end, status and job of an attempt; times in seconds since the epoch."""
+Bar = tuple[float, float, int, int, int, int]
+"""Begin, end, status, first job, row, and number of attempts of a bar."""
 
 
 @frozen
@@ -100,30 +81,22 @@ def timeline_view(tx: Tx, workflow_id: int, window: TimelineWindow) -> TimelineV
         NotFoundError: there is no such workflow.
         RuleError: the window ends before it begins.
     """
-    workflow_status(tx, workflow_id)  # raises NotFoundError
+    structure = workflow_structure(tx, workflow_id)
     now_s = time.time()
     nodes = {id_: rest for id_, *rest in tx.rows(_NODES, workflow_id)}
-    lane_of: dict[int, int | str] = {id_: (host if window.by_host else id_) for id_, (host, *_) in nodes.items()}
-    attempts, unplaced = _attempts(tx, workflow_id, lane_of, now_s)
-    first_s = min((each.start for each in attempts), default=None)
-    last_s = max((each.end for each in attempts), default=None)
-    from_s = window.from_s if window.from_s is not None else (now_s if first_s is None else first_s)
-    to_s = window.to_s if window.to_s is not None else max(from_s, now_s if last_s is None else last_s)
-    if to_s < from_s:
-        raise RuleError("timeline: the window ends before it begins")
-    shown: dict[int | str, list[_PlacedAttempt]] = {}
-    for each in attempts:
-        if each.start <= to_s and each.end >= from_s:
-            shown.setdefault(each.lane, []).append(each)
-    keys = [key for key in dict.fromkeys(lane_of.values()) if key in shown]
-    keys += [key for key in shown if key not in set(keys)]  # of runners whose records were deleted
-    page = keys[window.offset : window.offset + window.limit]
-    in_lanes = [sorted(shown[key], key=lambda each: each.start) for key in page]
+    running, unplaced = _running(tx, workflow_id, now_s)
+    with ended_attempts(tx, workflow_id, structure) as ended:
+        first_s, last_s = _extent(ended, running)
+        from_s = window.from_s if window.from_s is not None else (now_s if first_s is None else first_s)
+        to_s = window.to_s if window.to_s is not None else max(from_s, now_s if last_s is None else last_s)
+        if to_s < from_s:
+            raise RuleError("timeline: the window ends before it begins")
+        counts = _counts(ended, running, (from_s, to_s))
+        lanes = _lanes_of(nodes, counts, by_host=window.by_host)
+        page = list(lanes.items())[window.offset : window.offset + window.limit]
+        in_lanes = [_attempts(ended, running, runners, (from_s, to_s)) for _, runners in page]
     rows, resolution_s = _merged_rows(in_lanes, (to_s - from_s) / window.width, to_s - from_s)
-    lanes = [
-        _lane(key, nodes, part, bars, (from_s, to_s)) for key, part, bars in zip(page, in_lanes, rows, strict=True)
-    ]
-    statuses = sorted({bar.status for bars in rows for bar in bars})
+    statuses = sorted({bar[2] for bars in rows for bar in bars})
     return TimelineView(
         from_s,
         to_s,
@@ -131,29 +104,77 @@ def timeline_view(tx: Tx, workflow_id: int, window: TimelineWindow) -> TimelineV
         last_s,
         round(resolution_s, 6),
         [JobStatus(status).label for status in statuses],
-        lanes,
-        len(keys),
-        sum(map(len, shown.values())),
+        [
+            _lane(key, nodes, part, bars, (from_s, to_s))
+            for (key, _), part, bars in zip(page, in_lanes, rows, strict=True)
+        ],
+        len(lanes),
+        sum(counts.values()),
         _columns(rows, statuses, from_s),
         unplaced,
     )
 
 
+def _extent(ended: EndedAttempts, running: Mapping[int, Sequence[PlacedAttempt]]) -> tuple[float | None, float | None]:
+    """Return the begin of the first attempt and the end of the last one."""
+    starts = [runner.starts[0] for runner in ended.runners.values()]
+    starts += [start for attempts in running.values() for start, *_ in attempts]
+    ends = [runner.sorted_ends[-1] for runner in ended.runners.values()]
+    ends += [end for attempts in running.values() for _, end, *_ in attempts]
+    return min(starts, default=None), max(ends, default=None)
+
+
+def _counts(
+    ended: EndedAttempts, running: Mapping[int, Sequence[PlacedAttempt]], window: tuple[float, float]
+) -> dict[int, int]:
+    """Return the number of attempts in a window by runner; runners without any are left out."""
+    from_s, to_s = window
+    counts = Counter({id_: runner.count_between(from_s, to_s) for id_, runner in ended.runners.items()})
+    for id_, attempts in running.items():
+        counts[id_] += sum(start <= to_s and end >= from_s for start, end, *_ in attempts)
+    return +counts
+
+
+def _lanes_of(
+    nodes: Mapping[int, Sequence[Any]], counts: Mapping[int, int], *, by_host: bool
+) -> dict[int | str, list[int]]:
+    """Return the runners of each lane; those whose records were deleted come last."""
+    lanes: dict[int | str, list[int]] = {}
+    for id_ in sorted(counts, key=lambda id_: (id_ not in nodes, id_)):
+        key = nodes[id_][0] if by_host and id_ in nodes else id_
+        lanes.setdefault(key, []).append(id_)
+    return lanes
+
+
 def _attempts(
-    tx: Tx, workflow_id: int, lane_of: Mapping[int, int | str], now_s: float
-) -> tuple[list[_PlacedAttempt], int]:
-    """Return the attempts that have ended or run, and the number of running ones whose begin is not known."""
-    found = []
-    for job_id, node, status, completion_time, minutes in tx.rows(_RESULTS, workflow_id):
-        end, start = end_seconds(completion_time), start_seconds(completion_time, minutes)
-        if end is not None and start is not None:
-            found.append(_PlacedAttempt(lane_of.get(node, node), start, end, status, job_id))
-    running = {id_: (node, attempt) for id_, node, attempt in tx.rows(_RUNNING, workflow_id)}
-    starts = _starts(tx, workflow_id, running) if running else {}
+    ended: EndedAttempts,
+    running: Mapping[int, Sequence[PlacedAttempt]],
+    runners: Sequence[int],
+    window: tuple[float, float],
+) -> list[PlacedAttempt]:
+    """Return the attempts of some runners in a window, in the order of their begins."""
+    from_s, to_s = window
+    found: list[PlacedAttempt] = []
+    for id_ in runners:
+        runner = ended.runners.get(id_)
+        if runner is not None:
+            last = bisect_right(runner.starts, to_s)
+            every = zip(runner.starts[:last], runner.ends, runner.statuses, runner.job_ids, strict=False)
+            found += [attempt for attempt in every if attempt[1] >= from_s]
+        found += [attempt for attempt in running.get(id_, ()) if attempt[0] <= to_s and attempt[1] >= from_s]
+    found.sort()
+    return found
+
+
+def _running(tx: Tx, workflow_id: int, now_s: float) -> tuple[dict[int, list[PlacedAttempt]], int]:
+    """Return the running attempts by runner, and the number of those whose begin is not known."""
+    rows = {id_: (node, attempt) for id_, node, attempt in tx.rows(_RUNNING, workflow_id)}
+    starts = _starts(tx, workflow_id, rows) if rows else {}
+    found: dict[int, list[PlacedAttempt]] = {}
     for job_id, start in starts.items():
-        node = running[job_id][0] or 0
-        found.append(_PlacedAttempt(lane_of.get(node, node), start, max(start, now_s), int(JobStatus.RUNNING), job_id))
-    return found, len(running) - len(starts)
+        attempt = start, max(start, now_s), int(JobStatus.RUNNING), job_id
+        found.setdefault(rows[job_id][0] or 0, []).append(attempt)
+    return found, len(rows) - len(starts)
 
 
 def _starts(tx: Tx, workflow_id: int, running: Mapping[int, tuple[int | None, int]]) -> dict[int, float]:
@@ -180,8 +201,8 @@ def _starts(tx: Tx, workflow_id: int, running: Mapping[int, tuple[int | None, in
 
 
 def _merged_rows(
-    lanes: Sequence[Sequence[_PlacedAttempt]], pixel_s: float, window_s: float
-) -> tuple[list[list[_TimelineBar]], float]:
+    lanes: Sequence[Sequence[PlacedAttempt]], pixel_s: float, window_s: float
+) -> tuple[list[list[Bar]], float]:
     """Return the bars of each lane, and the length below which attempts were merged."""
     resolution_s, most_rows = pixel_s, MOST_ROWS
     rows = [_merged(_packed(lane, most_rows), resolution_s) for lane in lanes]
@@ -197,59 +218,52 @@ def _merged_rows(
     return rows, resolution_s
 
 
-def _packed(attempts: Sequence[_PlacedAttempt], most_rows: int) -> list[_TimelineBar]:
-    """Return attempts, which are in the order of their begins, in rows in which they do not overlap.
+def _packed(attempts: Sequence[PlacedAttempt], most_rows: int) -> Iterator[Bar]:
+    """Yield attempts, which are in the order of their begins, in rows in which they do not overlap.
 
     What does not fit into the rows shares the last one.
     """
     busy: list[tuple[float, int]] = []
     free: list[int] = []
-    bars = []
     used = 0
-    for each in attempts:
-        while busy and busy[0][0] <= each.start + _ROUNDING_S:
+    for start, end, status, job_id in attempts:
+        while busy and busy[0][0] <= start + _ROUNDING_S:
             heapq.heappush(free, heapq.heappop(busy)[1])
         if free:
             row = heapq.heappop(free)
         else:
             row, used = used, used + 1
-        heapq.heappush(busy, (each.end, row))
-        bars.append(_TimelineBar(each.start, each.end, each.status, each.job_id, min(row, most_rows - 1)))
-    return bars
+        heapq.heappush(busy, (end, row))
+        yield start, end, status, job_id, min(row, most_rows - 1), 1
 
 
-def _merged(bars: Iterable[_TimelineBar], resolution_s: float) -> list[_TimelineBar]:
+def _merged(bars: Iterable[Bar], resolution_s: float) -> list[Bar]:
     """Return bars of which neighbours of one row and status that are short are one, if little is between them."""
-    last: dict[tuple[int, int], _TimelineBar] = {}
-    found = []
+    last: dict[tuple[int, int], int] = {}
+    found: list[Bar] = []
     for bar in bars:
-        key = bar.row, bar.status
-        before = last.get(key)
-        is_short = bar.end - bar.start < resolution_s or bar.count > 1
-        if (
-            before is not None
-            and is_short
-            and (before.count > 1 or before.end - before.start < resolution_s)
-            and bar.start - before.end < resolution_s
-        ):
-            before.end = max(before.end, bar.end)
-            before.count += bar.count
-        else:
-            last[key] = bar
-            found.append(bar)
+        start, end, status, _, row, count = bar
+        place = last.get((row, status))
+        if place is not None and (count > 1 or end - start < resolution_s):
+            begin, until, _, job_id, _, many = found[place]
+            if start - until < resolution_s and (many > 1 or until - begin < resolution_s):
+                found[place] = begin, max(until, end), status, job_id, row, many + count
+                continue
+        last[row, status] = len(found)
+        found.append(bar)
     return found
 
 
 def _lane(
     key: int | str,
     nodes: Mapping[int, Sequence[Any]],
-    attempts: Sequence[_PlacedAttempt],
-    bars: Sequence[_TimelineBar],
+    attempts: Sequence[PlacedAttempt],
+    bars: Sequence[Bar],
     window: tuple[float, float],
 ) -> TimelineLane:
     from_s, to_s = window
-    busy_s = sum(max(0.0, min(each.end, to_s) - max(each.start, from_s)) for each in attempts)
-    rows = max((bar.row for bar in bars), default=0) + 1
+    busy_s = sum([max(0.0, min(end, to_s) - max(start, from_s)) for start, end, *_ in attempts])
+    rows = max((bar[4] for bar in bars), default=0) + 1
     lane = TimelineLane(0, str(key), rows, len(attempts), round(busy_s, 3))
     if isinstance(key, int):
         lane.id = key
@@ -261,15 +275,16 @@ def _lane(
     return lane
 
 
-def _columns(rows: Sequence[Sequence[_TimelineBar]], statuses: Sequence[int], from_s: float) -> TimelineBars:
-    place = {status: number for number, status in enumerate(statuses)}
-    bars = [(lane, bar) for lane, each in enumerate(rows) for bar in sorted(each, key=lambda bar: (bar.row, bar.start))]
-    return TimelineBars(
-        lane=[lane for lane, _ in bars],
-        row=[bar.row for _, bar in bars],
-        start=[round(bar.start - from_s, 3) for _, bar in bars],
-        end=[round(bar.end - from_s, 3) for _, bar in bars],
-        status=[place[bar.status] for _, bar in bars],
-        count=[bar.count for _, bar in bars],
-        job_id=[bar.job_id for _, bar in bars],
-    )
+def _columns(rows: Sequence[Sequence[Bar]], statuses: Sequence[int], from_s: float) -> TimelineBars:
+    position = {status: number for number, status in enumerate(statuses)}
+    found = TimelineBars([], [], [], [], [], [], [])
+    for lane, bars in enumerate(rows):
+        for start, end, status, job_id, row, count in sorted(bars, key=lambda bar: (bar[4], bar[0])):
+            found.lane.append(lane)
+            found.row.append(row)
+            found.start.append(round(start - from_s, 3))
+            found.end.append(round(end - from_s, 3))
+            found.status.append(position[status])
+            found.count.append(count)
+            found.job_id.append(job_id)
+    return found
