@@ -18,6 +18,12 @@ export const words = signal({ job_statuses: {}, workflow_states: {}, exit_classe
 /** Labels of jobs' statuses in the order of summaries. */
 export const statusOrder = () => Object.keys(words.value.job_statuses);
 
+/** Statuses from done to not begun: a bar fills from its left end. */
+export const BAR_ORDER = [
+  ...["completed", "failed", "terminated", "pending_failed", "canceled", "running", "pending", "ready", "blocked"],
+  ...["uninitialized", "disabled"],
+];
+
 /**
  * Return the look of a job's status; an unknown one is shown by its own name.
  * @param {string} label

@@ -1,6 +1,6 @@
 // Buttons that run commands of torc: each says what it does, shows the equal command, and a preview where there is one.
 
-import { html, useEffect, useState } from "../vendor/ui.js";
+import { html, useEffect, useRef, useState } from "../vendor/ui.js";
 import { refreshes, server } from "../core/api.js";
 import { address, route } from "../core/router.js";
 import { commandKinds, orderOf, runOrder, textOf } from "../core/orders.js";
@@ -37,6 +37,7 @@ export function NextStep({ next, workflowId }) {
   if (!next?.command) return null;
   const order = orderOf(next.command, workflowId);
   const view = viewOf(next.command, workflowId);
+  if (view?.isHere) return null; // this view shows what the command would print
   return html`<div class="next">
     ${next.first ? html`<p>${next.first}</p>` : ""}
     <p class="row">
@@ -63,8 +64,8 @@ const VIEWS = {
  */
 function viewOf(command, workflowId) {
   const found = VIEWS[command.split(" ")[1]];
-  if (!found || route.value.path.slice(2).join("/") === found.view) return null;
-  return { title: found.title, to: address(["w", workflowId, ...found.view.split("/").filter(Boolean)]) };
+  if (!found) return null;
+  return { isHere: route.value.path.slice(2).join("/") === found.view, title: found.title, to: address(["w", workflowId, ...found.view.split("/").filter(Boolean)]) };
 }
 
 /** @param {{name: string, workflowId?: number, options?: Record<string, any>, onDone?: (run: Run) => void}} request */
@@ -142,7 +143,7 @@ function ActionDialog({ name, workflowId, options: initial, onDone }) {
   `;
   return html`<${DialogBox} title=${kind.title} buttons=${buttons}>
     ${impact ? html`<p class=${kind.destroys ? "warning" : ""}>${(impact.sentences ?? []).join(" ")}</p>` : ""}
-    <${OptionFields} options=${kind.options} values=${options} onChange=${setOptions} />
+    <div class="options"><${OptionFields} options=${kind.options} values=${options} onChange=${setOptions} /></div>
     ${text ? html`<p class="field-title">The same in a terminal</p><${Command} text=${text} />` : ""}
     <${Failure} error=${error} />
     ${isBusy ? html`<p class="loading" role="status">${run ? "Under way…" : "Starting…"}</p>` : ""}
@@ -152,6 +153,13 @@ function ActionDialog({ name, workflowId, options: initial, onDone }) {
 
 /** What a finished run said. @param {{run: Run}} props */
 function Ended({ run }) {
+  const place = useRef(/** @type {any} */ (null));
+  useEffect(() => place.current?.scrollIntoView({ block: "nearest" }), [run]);
+  return html`<div ref=${place}><${EndedText} run=${run} /></div>`;
+}
+
+/** @param {{run: Run}} props */
+function EndedText({ run }) {
   if (run.state === "succeeded" || (run.preview && run.document)) return html`<${PreviewOf} run=${run} />`;
   return html`<div class="failure" role="alert">
     <p>${run.state === "stopped" ? "It was stopped." : `It failed (exit code ${run.exit_code ?? "unknown"}).`}</p>

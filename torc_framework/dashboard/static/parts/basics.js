@@ -3,7 +3,7 @@
 import { html, useState } from "../vendor/ui.js";
 import { countText, durationText, percentText, sizeText } from "../core/quantities.js";
 import { agoText, exactTime, timeText } from "../core/times.js";
-import { stateLook, statusLook, statusOrder } from "../core/words.js";
+import { BAR_ORDER, stateLook, statusLook, statusOrder } from "../core/words.js";
 
 /** Glyph and word of a job's status. @param {{of: string}} props */
 export const Status = ({ of }) => html`<${Look} look=${statusLook(of)} name=${of} />`;
@@ -101,12 +101,6 @@ export function StatusBar({ counts }) {
     )}
   </span>`;
 }
-
-/** Statuses from done to not begun: a bar fills from its left end. */
-const BAR_ORDER = [
-  ...["completed", "failed", "terminated", "pending_failed", "canceled", "running", "pending", "ready", "blocked"],
-  ...["uninitialized", "disabled"],
-];
 
 /**
  * Numbers by status, each a link if `href` is given.

@@ -1,6 +1,6 @@
 // The drawing of a graph: boxes in layers from left to right, lines between them. Positions come from the server.
 
-import { styleColour, statusLook } from "../core/words.js";
+import { BAR_ORDER, styleColour, statusLook } from "../core/words.js";
 
 /**
  * @typedef {object} GraphNode
@@ -56,7 +56,7 @@ export class GraphScene {
     /** Parts of boxes by status: node, begin and end as shares of the width. @type {Map<string, [number, number, number][]>} */
     this.parts = new Map();
     nodes.forEach((node, index) => {
-      const counts = Object.entries(node.counts ?? {});
+      const counts = BAR_ORDER.filter((label) => node.counts?.[label]).map((label) => /** @type {[string, number]} */ ([label, node.counts?.[label] ?? 0]));
       const total = counts.reduce((sum, [, count]) => sum + count, 0) || 1;
       let begin = 0;
       for (const [label, count] of counts) {

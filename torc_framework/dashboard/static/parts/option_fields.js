@@ -25,7 +25,7 @@ export function OptionFields({ options, values, onChange }) {
   const field = (/** @type {CommandOption} */ option) =>
     html`<${Field} key=${option.name} option=${option} value=${values[option.name]} onChange=${(/** @type {any} */ value) => set(option.name, value)} />`;
   return html`${first.map(field)}
-    ${others.length ? html`<details><summary>More options</summary>${others.map(field)}</details>` : ""}`;
+    ${others.length ? html`<details class="more-options"><summary>More options</summary>${others.map(field)}</details>` : ""}`;
 }
 
 /** Kinds of options with fields of their own in a view. */
@@ -35,7 +35,8 @@ const NUMBERS = new Set(["int", "float"]);
 /** @param {{option: CommandOption, value: any, onChange: (value: any) => void}} props */
 function Field({ option, value, onChange }) {
   const id = useId();
-  const title = option.name.replaceAll("_", " ");
+  const words = option.name.replaceAll("_", " ");
+  const title = `${words[0].toUpperCase()}${words.slice(1)}`;
   if (option.kind === "flag") {
     return html`<div class="option">
       <label class="check"><input type="checkbox" checked=${Boolean(value)} aria-describedby=${id} onChange=${(/** @type {any} */ event) => onChange(event.currentTarget.checked)} /> ${title}</label>

@@ -23,7 +23,7 @@ export function Job({ id, rest }) {
   const hasAttempt = rest[1] === "attempt";
   const place = { id, job, attempt: hasAttempt ? rest[2] : "", tab: (hasAttempt ? rest[3] : rest[1]) ?? "", stream: (hasAttempt ? rest[4] : "") ?? "" };
   const record = useData(`api/jobs/${job}`);
-  return html`<${Shown} from=${record}>${(/** @type {any} */ data) => html`<${Content} place=${place} job=${data} />`}<//>`;
+  return html`${record.data ? "" : html`<h1>Job ${job}</h1>`}<${Shown} from=${record}>${(/** @type {any} */ data) => html`<${Content} place=${place} job=${data} />`}<//>`;
 }
 
 /** @param {{place: Place, job: any}} props */

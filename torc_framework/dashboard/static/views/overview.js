@@ -15,7 +15,7 @@ import { RunnerTable } from "./runners.js";
 /** @param {{id: number}} props */
 export function Overview({ id }) {
   const overview = useData(`dash/workflows/${id}/overview`);
-  return html`<${Shown} from=${overview}>${(/** @type {any} */ data) => html`<${Content} id=${id} data=${data} />`}<//>`;
+  return html`${overview.data ? "" : html`<h1>Workflow ${id}</h1>`}<${Shown} from=${overview}>${(/** @type {any} */ data) => html`<${Content} id=${id} data=${data} />`}<//>`;
 }
 
 /** @param {{id: number, data: any}} props */
