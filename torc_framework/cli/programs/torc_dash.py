@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import errno
 import os
 import secrets
 import shlex
@@ -184,8 +185,9 @@ def _listen(host: str, port: int) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=256)
     except OSError as error:
-        advice = "; --port 0 takes a free one" if port else ""
-        raise UserError(f"cannot listen on {host}:{port}: {error.strerror or error}{advice}") from error
+        advice = "; --port 0 takes a free one" if error.errno == errno.EADDRINUSE else ""
+        reason = os.strerror(error.errno) if isinstance(error.errno, int) and error.errno > 0 else error.strerror
+        raise UserError(f"cannot listen on {host}:{port}: {reason or error}{advice}") from error
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -31,6 +31,9 @@ class StandaloneServer:
         with self._lock:
             if self._is_running():
                 return
+            if self._server is not None:  # it ended by itself
+                self._server.close()
+                self._server = None
             server = self._make()
             server.start()
             try:
