@@ -473,7 +473,7 @@ def test_attempts_are_read_as_they_are_stored(bench: Any) -> None:
     bench.claim()
     now = time.time()
 
-    def ended() -> tuple[int, int, float]:
+    def ended() -> Any:
         found = seen(bench, progress_view).throughput[-1] if bench.results() else None
         lanes = seen(bench, timeline.timeline_view, timeline.TimelineWindow()).lanes
         return (

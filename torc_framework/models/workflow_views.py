@@ -433,7 +433,7 @@ class SweepView(msgspec.Struct):
 # --- jobs -------------------------------------------------------------------------------------------
 
 
-class JobColumns(msgspec.Struct):
+class JobTable(msgspec.Struct):
     """A part of the jobs that satisfy a filter, as one list of values for each field.
 
     Attributes:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from torc_framework.models.workflow_views import (
         FailuresView,
         GraphView,
-        JobColumns,
+        JobTable,
         ProgressView,
         SweepView,
         TimelineView,
@@ -140,7 +140,7 @@ class ViewCalls(ClientBase):
         limit: int | None = None,
         after_id: int | None = None,
         counts: bool = False,
-    ) -> "JobColumns":
+    ) -> "JobTable":
         """Return a part of a filtered and sorted list of jobs, as columns.
 
         Args:
@@ -153,7 +153,7 @@ class ViewCalls(ClientBase):
             after_id: Begin after the job of this id instead.
             counts: Count all jobs of the list by status, too.
         """
-        from torc_framework.models.workflow_views import JobColumns
+        from torc_framework.models.workflow_views import JobTable
 
         query = {
             "q": filter_text or None,
@@ -164,4 +164,4 @@ class ViewCalls(ClientBase):
             "after": after_id,
             "counts": counts,
         }
-        return self._view("jobs", JobColumns, workflow_id, query)
+        return self._view("jobs", JobTable, workflow_id, query)

@@ -68,7 +68,7 @@ def _bounded(value: int, most: int) -> int:
     return max(1, min(value, most))
 
 
-def _job_columns(tx: Tx, call: EndpointCall) -> models.JobColumns:
+def _job_columns(tx: Tx, call: EndpointCall) -> models.JobTable:
     from torc_framework.store.workflow_views.job_columns import JobList, job_columns
 
     query = call.query
@@ -157,7 +157,7 @@ VIEW_ENDPOINTS: Final = (
     _view(
         "jobs",
         _job_columns,
-        models.JobColumns,
+        models.JobTable,
         "Get a part of a filtered and sorted list of jobs, as columns.",
         lifetime_s=PASSING_S,
         is_shared=False,  # it keeps its own lists, of which callers read many parts

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from torc_framework.errors import suggestion
 from torc_framework.models.statuses import JobStatus
-from torc_framework.models.workflow_views import JobColumns
+from torc_framework.models.workflow_views import JobTable
 from torc_framework.store.database.sql import Statement, Tx, param
 from torc_framework.store.errors import RuleError
 from torc_framework.store.records.events import utc_text
@@ -81,7 +81,7 @@ def job_columns(
     limit: int = DEFAULT_JOBS,
     after_id: int | None = None,
     counts: bool = False,
-) -> JobColumns:
+) -> JobTable:
     """Return a part of a list of jobs.
 
     Args:
@@ -107,7 +107,7 @@ def job_columns(
             raise RuleError(f"after: job {after_id} is not in the list; read it from its beginning") from None
     part = ids[offset : offset + limit]
     columns = _columns(tx, wanted.workflow_id, part, fields)
-    return JobColumns(columns, len(ids), offset, order.counts if counts else {})
+    return JobTable(columns, len(ids), offset, order.counts if counts else {})
 
 
 def _check_field(name: str) -> None:
