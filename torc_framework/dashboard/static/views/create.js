@@ -55,7 +55,7 @@ function Upload() {
 function FromPath() {
   const [path, setPath] = useState("");
   return html`<section class="card" aria-label="Path">
-      <label class="wide">Path of a spec file on the machine of torc-dash <input data-search type="text" value=${path} placeholder="/home/ana/project/workflow.yaml" onInput=${(/** @type {any} */ event) => setPath(event.currentTarget.value.trim())} /></label>
+      <label class="wide">Path of a spec file on the machine of torc-dash <input data-search type="text" value=${path} placeholder="/projects/study/workflow.yaml" onInput=${(/** @type {any} */ event) => setPath(event.currentTarget.value.trim())} /></label>
     </section>
     ${path ? html`<${Check} key=${path} options=${{ path }} />` : ""}`;
 }
