@@ -76,7 +76,7 @@ failure_handlers:
 GROW: Final = """import time
 data, begun = [], time.time()
 while time.time() - begun < 12:
-    data.append(bytes(12_000_000)); sum(range(3_000_000))
+    data.append(b"x" * 12_000_000); sum(range(3_000_000))
 """
 
 
