@@ -1,12 +1,13 @@
 // The tables of a workflow's records, with filters, sorting and paging on the server.
 
-import { html, useEffect, useMemo, useState } from "../vendor/ui.js";
+import { html, useEffect, useMemo } from "../vendor/ui.js";
 import { get, refreshes } from "../core/api.js";
 import { skipFirst } from "../core/data.js";
 import { changes } from "../core/live.js";
 import { address, route, setParams } from "../core/router.js";
 import { Command, Empty } from "../parts/basics.js";
 import { RowPages } from "../parts/row_pages.js";
+import { useTypedFilter } from "../parts/typed_filter.js";
 import { VirtualTable } from "../parts/virtual_table.js";
 import { DATA_KINDS } from "./data_kinds.js";
 
@@ -76,11 +77,10 @@ function readFilter(q, kind) {
 
 /** @param {{q: string, kind: DataKind, error: string}} props */
 function FilterLine({ q, kind, error }) {
-  const [text, setText] = useState(q);
-  useEffect(() => setText(q), [q]);
+  const [text, setText, use] = useTypedFilter(q, 0);
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
-    setParams({ q: text });
+    use();
   };
   return html`<form class="filters" role="search" onSubmit=${submit}>
     <label class="wide">Filter <input data-search type="search" value=${text} aria-invalid=${Boolean(error)} placeholder=${`${kind.filters[0]}:value; fields: ${kind.filters.join(", ")}`} onInput=${(/** @type {any} */ event) => setText(event.currentTarget.value)} onChange=${submit} /></label>

@@ -48,7 +48,7 @@ export const DATA_KINDS = [
       { ...text("status", "Status", "9rem"), show: (row) => html`<${Status} of=${row.status} />` }, number("return_code", "Code", "5rem"),
       { key: "exit_class", title: "Ending", width: "8rem", show: (row) => classWord(row.exit_class) },
       { ...number("exec_time_minutes", "Run time", "7rem"), show: (row) => html`<${Duration} seconds=${60 * row.exec_time_minutes} />` },
-      { ...number("peak_memory_bytes", "Peak memory", "7.5rem"), show: (row) => html`<${Size} bytes=${row.peak_memory_bytes} />` },
+      { ...number("peak_memory_bytes", "Peak memory", "8.5rem"), show: (row) => html`<${Size} bytes=${row.peak_memory_bytes} />` },
       { ...number("peak_cpu_percent", "Peak CPU %", "7rem"), show: (row) => (row.peak_cpu_percent === undefined ? "" : Math.round(row.peak_cpu_percent)) },
       number("compute_node_id", "Runner", "5.5rem"), { ...text("completion_time", "Ended", "9rem"), show: (row) => html`<${Time} at=${row.completion_time} />` },
       { key: "reason", title: "Reason", width: "minmax(10rem, 2fr)" }],

@@ -11,6 +11,7 @@ import { ActionButton } from "../parts/actions.js";
 import { Command, Duration, Empty, Name, Size, Status, StatusCounts, Time } from "../parts/basics.js";
 import { DialogBox, openDialog } from "../parts/dialog.js";
 import { RowPages, rowsOf } from "../parts/row_pages.js";
+import { useTypedFilter } from "../parts/typed_filter.js";
 import { VirtualTable } from "../parts/virtual_table.js";
 
 /** @typedef {import("../parts/virtual_table.js").Column} Column */
@@ -24,8 +25,8 @@ export const JOB_COLUMNS = [
   { key: "class", title: "Ending", width: "8rem", canSort: true, show: (row) => classWord(row.class) },
   { key: "exit", title: "Exit", width: "4.5rem", isNumber: true, canSort: true },
   { key: "seconds", title: "Run time", width: "7rem", isNumber: true, canSort: true, show: (row) => html`<${Duration} seconds=${row.seconds} />` },
-  { key: "peak_mem", title: "Peak memory", width: "7.5rem", isNumber: true, canSort: true, show: (row) => html`<${Size} bytes=${row.peak_mem} />` },
-  { key: "memory", title: "Memory asked", width: "7.5rem", isNumber: true, canSort: true, show: (row) => html`<${Size} bytes=${row.memory} />` },
+  { key: "peak_mem", title: "Peak memory", width: "8.5rem", isNumber: true, canSort: true, show: (row) => html`<${Size} bytes=${row.peak_mem} />` },
+  { key: "memory", title: "Memory asked", width: "9rem", isNumber: true, canSort: true, show: (row) => html`<${Size} bytes=${row.memory} />` },
   { key: "runtime", title: "Time asked", width: "7rem", isNumber: true, canSort: true, show: (row) => (typeof row.runtime === "number" ? durationText(row.runtime) : row.runtime) },
   { key: "cpus", title: "CPUs", width: "4.5rem", isNumber: true, canSort: true },
   { key: "gpus", title: "GPUs", width: "4.5rem", isNumber: true, canSort: true },
@@ -95,21 +96,12 @@ function withStatus(q, label) {
   return `status:${label}${others ? ` ${others}` : ""}`;
 }
 
-/** Pause after the last key before a filter is used. */
-const TYPING_MS = 250;
-
 /** @param {{q: string, error: Error | null}} props */
 function FilterLine({ q, error }) {
-  const [text, setText] = useState(q);
-  useEffect(() => setText(q), [q]);
-  useEffect(() => {
-    if (text === q) return undefined;
-    const timer = setTimeout(() => setParams({ q: text }), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [text]);
+  const [text, setText, use] = useTypedFilter(q);
   return html`<form class="filters" role="search" onSubmit=${(/** @type {Event} */ event) => {
       event.preventDefault();
-      setParams({ q: text });
+      use();
     }}>
       <label class="wide">Filter
         <input data-search type="search" spellcheck=${false} autocomplete="off" value=${text} aria-invalid=${Boolean(error)}
