@@ -134,6 +134,7 @@ export class LogWindow {
       kept = keepsEnd ? kept.slice(1) : kept.slice(0, -1);
       characters -= dropped.text.length;
     }
+    if (kept.length === 1 && characters > MOST_CHARACTERS) return [this.cutLine(kept[0], keepsEnd)];
     if (kept !== lines && keepsEnd) this.from = kept[0].offset;
     if (kept !== lines && !keepsEnd) {
       const next = lines[kept.length];
@@ -141,6 +142,24 @@ export class LogWindow {
       this.endsWithLine = true;
     }
     return kept;
+  }
+
+  /**
+   * Keep one end of a line that alone is larger than what the page holds.
+   * @param {LogLine} line
+   * @param {boolean} keepsEnd
+   * @returns {LogLine}
+   */
+  cutLine(line, keepsEnd) {
+    const dropped = keepsEnd ? line.text.slice(0, -MOST_CHARACTERS) : line.text.slice(MOST_CHARACTERS);
+    const bytes = encoder.encode(dropped).length;
+    if (!keepsEnd) {
+      this.to = line.offset + encoder.encode(line.text).length - bytes;
+      this.endsWithLine = false;
+      return { ...line, text: line.text.slice(0, MOST_CHARACTERS) };
+    }
+    this.from = line.offset + bytes;
+    return { offset: this.from, text: line.text.slice(-MOST_CHARACTERS), isPart: true };
   }
 
   endsWithLine = true;

@@ -98,3 +98,14 @@ export function relativeTimeText(seconds) {
   const amount = `${Math.floor(distance / length).toLocaleString("en-US")} ${unit}`;
   return seconds > 0 ? `in ${amount}` : `${amount} ago`;
 }
+
+const UNITS = new Map([["k", 1024], ["m", 1024 ** 2], ["g", 1024 ** 3], ["t", 1024 ** 4]]);
+
+/**
+ * Return the bytes of a request for memory such as "48g"; null for other texts.
+ * @param {string | null | undefined} text
+ */
+export function requestedBytes(text) {
+  const match = /^([\d.]+)\s*([kmgt])?/i.exec(text ?? "");
+  return match ? Number(match[1]) * (UNITS.get(match[2]?.toLowerCase() ?? "") ?? 1) : null;
+}

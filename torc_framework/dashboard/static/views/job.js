@@ -3,7 +3,7 @@
 import { html } from "../vendor/ui.js";
 import { isOwner } from "../core/api.js";
 import { useData } from "../core/data.js";
-import { countText } from "../core/quantities.js";
+import { countText, requestedBytes } from "../core/quantities.js";
 import { address } from "../core/router.js";
 import { classWord } from "../core/words.js";
 import { NextStep } from "../parts/actions.js";
@@ -102,7 +102,7 @@ const sentence = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}.` :
 
 /** @param {{place: Place, attempts: any[], chosen: any, requirements: any}} props */
 function Attempts({ place, attempts, chosen, requirements }) {
-  const memory = requirements?.memory_bytes ?? null;
+  const memory = requestedBytes(requirements?.memory);
   const columns = [
     { title: "Attempt", show: (/** @type {any} */ each) => html`<a href=${address(["w", place.id, "j", place.job, "attempt", keyOf(each), ...(place.tab ? [place.tab] : [])])} aria-current=${each === chosen ? "true" : undefined}>${each.attempt_id} of run ${each.run_id}</a>` },
     { title: "Status", show: (/** @type {any} */ each) => html`<${Status} of=${each.status} />` },

@@ -107,15 +107,19 @@ function Search({ base, which, onShow }) {
   const [text, setText] = useState("");
   const [result, setResult] = useState(/** @type {{matches: any[], index: number, next: number | null, query: string} | null} */ (null));
   const [error, setError] = useState(/** @type {Error | null} */ (null));
+  const [progress, setProgress] = useState("");
   const look = async (/** @type {Record<string, any>} */ query) => {
     setError(null);
+    setResult(null);
+    setProgress("Searching…");
     try {
-      const found = await scan(base, { ...which, ...query });
+      const found = await scan(base, { ...which, ...query }, setProgress);
       setResult({ ...found, index: 0, query: JSON.stringify(query) });
       if (found.matches.length) onShow(found.matches[0].line_offset);
     } catch (caught) {
       setError(/** @type {Error} */ (caught));
     }
+    setProgress("");
   };
   const step = (/** @type {number} */ by) => {
     if (!result?.matches.length) return;
@@ -133,6 +137,7 @@ function Search({ base, which, onShow }) {
       <input data-search type="search" aria-label="Search in the whole log" placeholder="Search" value=${text} onInput=${(/** @type {any} */ event) => setText(event.currentTarget.value)} />
       <button type="submit">Find</button>
       <button type="button" onClick=${() => look({ kind: "problem" })}>First problem</button>
+      <span class="muted" role="status">${progress}</span>
       ${result ? html`<span class="row" role="status"><span>${result.matches.length ? `${result.index + 1} of ${countText(result.matches.length)}${result.next === null ? "" : "+"}` : "Nothing found"}</span>
         ${result.matches.length > 1 ? html`<button type="button" aria-label="Previous match" onClick=${() => step(-1)}>↑</button><button type="button" aria-label="Next match" onClick=${() => step(1)}>↓</button>` : ""}</span>` : ""}
       <${Failure} error=${error} />
@@ -145,8 +150,9 @@ const MOST_MATCHES = 500;
  * Search until there is a match or the file ends; each request reads a bounded part.
  * @param {string} base
  * @param {Record<string, any>} query
+ * @param {(text: string) => void} onProgress
  */
-async function scan(base, query) {
+async function scan(base, query, onProgress) {
   let from = 0;
   for (;;) {
     const found = await get(`${base}/search`, { ...query, from, limit: MOST_MATCHES });
@@ -154,5 +160,6 @@ async function scan(base, query) {
       return { matches: found.matches, next: found.is_complete ? null : found.scanned_to };
     }
     from = found.scanned_to;
+    onProgress(`Searching… ${sizeText(from)} of ${sizeText(found.size)}`);
   }
 }

@@ -1,6 +1,7 @@
 // One workflow: is it well, how far, when done, what failed and why, what to do now.
 
 import { html } from "../vendor/ui.js";
+import { withParams } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { commandKinds } from "../core/orders.js";
 import { countText, durationText } from "../core/quantities.js";
@@ -116,7 +117,8 @@ function Waiting({ id }) {
 /** Commands that fit the state of a workflow. @param {{id: number, data: any}} props */
 function WorkflowActions({ id, data }) {
   const names = namesOf(data).filter((name) => commandKinds.value[name]);
-  return html`<span class="row">${names.map((name) => html`<${ActionButton} key=${name} name=${name} workflowId=${id} look=${name === "delete" ? "quiet" : ""} />`)}</span>`;
+  return html`<span class="row"><a class="button quiet" href=${withParams(`api/workflows/${id}/export`, { include_results: true })} download=${`workflow-${id}.json`}>Export</a>
+    ${names.map((name) => html`<${ActionButton} key=${name} name=${name} workflowId=${id} look=${name === "delete" ? "quiet" : ""} />`)}</span>`;
 }
 
 /** @param {any} data */

@@ -2,7 +2,7 @@
 
 import { html } from "../vendor/ui.js";
 import { useData } from "../core/data.js";
-import { countText, sizeText } from "../core/quantities.js";
+import { countText, requestedBytes, sizeText } from "../core/quantities.js";
 import { address, route, setParams } from "../core/router.js";
 import { Command, Empty, Shown } from "../parts/basics.js";
 import { Chart, SIZE_STEPS, WHOLE_STEPS } from "../parts/chart.js";
@@ -48,22 +48,13 @@ function Chosen({ id, sources }) {
     <p><${Command} text=${`torc plot-resources ${source.path}`} /></p>`;
 }
 
-const UNITS = { k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 };
-
-/** @param {string | null | undefined} text a request for memory, such as "48g" */
-function bytesOf(text) {
-  const match = /^([\d.]+)\s*([kmgt])?/i.exec(text ?? "");
-  if (!match) return null;
-  return Number(match[1]) * (UNITS[/** @type {keyof typeof UNITS} */ (match[2]?.toLowerCase() ?? "")] ?? 1);
-}
-
 /** @param {{series: any, requirements: any}} props */
 function Charts({ series, requirements }) {
   if (!series.t.length) return html`<${Empty} title="This attempt has no samples." />`;
   const gpu = (series.gpu_memory_bytes ?? []).some((/** @type {number | null} */ value) => value);
   return html`<p class="muted">${countText(series.count, "sample")}${series.count > series.t.length ? `, drawn with ${countText(series.t.length)} points that keep the peaks` : ""}.</p>
     <${Chart} title="CPU" times=${series.t} values=${series.cpu_percent} limit=${requirements ? 100 * requirements.num_cpus : null} format=${(/** @type {number} */ value) => `${Math.round(value)}%`} steps=${WHOLE_STEPS} />
-    <${Chart} title="Memory" times=${series.t} values=${series.memory_bytes} limit=${bytesOf(requirements?.memory)} format=${sizeText} steps=${SIZE_STEPS} />
+    <${Chart} title="Memory" times=${series.t} values=${series.memory_bytes} limit=${requestedBytes(requirements?.memory)} format=${sizeText} steps=${SIZE_STEPS} />
     <${Chart} title="Processes" times=${series.t} values=${series.num_processes} format=${(/** @type {number} */ value) => String(Math.round(value))} steps=${WHOLE_STEPS} />
     ${gpu ? html`<${Chart} title="GPU memory" times=${series.t} values=${series.gpu_memory_bytes} format=${sizeText} steps=${SIZE_STEPS} />` : ""}`;
 }
