@@ -151,6 +151,7 @@ def ended_attempts(tx: Tx, workflow_id: int, structure: WorkflowStructure) -> It
         kept = _kept.get(tx, workflow_id)
         if kept is None or kept.version != structure.version:
             kept = EndedAttempts(structure.version)
+            _kept.keep(tx, workflow_id, kept)
     with kept.lock:
         count, newest = tx.row(_SIZE, workflow_id) or (0, None)
         if (newest or 0) > kept.last_id:
