@@ -148,5 +148,5 @@ def test_results_without_their_folder(bench: Bench, reports: Any) -> None:
 def test_results_of_a_workflow_that_does_not_exist(reports: Any) -> None:
     done = reports("results", 99, "-o", "nowhere")
     assert done.returncode != 0
-    assert "workflow 99" in done.stderr
+    assert "Workflow not found with ID: 99" in done.stderr
     assert "nowhere" not in done.stderr
