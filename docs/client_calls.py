@@ -11,6 +11,7 @@ import msgspec
 
 from torc_framework.client import TorcClient
 from torc_framework.client.calls.base import RECORD_PATHS
+from torc_framework.models import workflow_views
 from torc_framework.models.records import Record, WorkflowActionRecord, WorkflowRecord
 
 NUMBER, WORD = 424242, "a_word"
@@ -90,7 +91,7 @@ def _for_record(name: str, kind: type[Record]) -> list[Any]:
 
 
 def _arguments(method: Callable[..., Any]) -> list[Any]:
-    hints = get_type_hints(method)
+    hints = get_type_hints(method, localns=vars(workflow_views))  # imported by the methods when they are called
     _, *parameters = inspect.signature(method).parameters.values()
     return [_value(hints[given.name]) for given in parameters if given.default is given.empty]
 

@@ -11,6 +11,8 @@ from torc_framework.client import TorcClient, make_api, map_function_to_jobs
 from torc_framework.client.calls.access_groups import AccessCalls
 from torc_framework.client.calls.base import ClientBase
 from torc_framework.client.calls.jobs import JobCalls
+from torc_framework.client.calls.recoveries import RecoveryCalls
+from torc_framework.client.calls.views import ViewCalls
 from torc_framework.client.calls.workflows import WorkflowCalls
 
 _SECTIONS = {
@@ -18,6 +20,8 @@ _SECTIONS = {
     ClientBase: "Records of any kind",
     WorkflowCalls: "Workflows",
     JobCalls: "Jobs",
+    ViewCalls: "Views of a workflow",
+    RecoveryCalls: "Recoveries",
     AccessCalls: "Access",
 }
 _SPELLINGS = {

@@ -36,6 +36,8 @@ class Operation:
         return f"{self.method} {self.path}"
 
 
+VIEWS: Final = ("progress", "graph", "timeline", "failures", "waiting", "sweep", "jobs")
+"""Names of the views of a workflow."""
 W: Final = "{workflow}"
 RESULT: Final = {
     "job_id": "{job}",
@@ -127,6 +129,7 @@ OPERATIONS: Final = (
     _workflow_operation("GET", "/failed_jobs"),
     _workflow_operation("GET", "/lost_work"),
     _workflow_operation("GET", "/compared_results"),
+    *(_workflow_operation("GET", f"/views/{view}") for view in VIEWS),
     Operation("GET", "/workflow_overviews"),
     _workflow_operation("GET", "/is_complete"),
     _workflow_operation("GET", "/is_uninitialized"),

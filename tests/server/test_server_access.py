@@ -51,6 +51,7 @@ OWN_WORKFLOW: Final[dict[str, Any]] = {
             "waiting_jobs",
             "group_members",
             "failed_jobs",
+            *(f"views/{view}" for view in ("progress", "graph", "timeline", "failures", "waiting", "sweep", "jobs")),
             "lost_work",
             "compared_results",
             "job_ids",

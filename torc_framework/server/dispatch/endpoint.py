@@ -19,6 +19,8 @@ from torc_framework.store.records.kind import PageRequest
 
 EndpointFunction = Callable[[Tx, EndpointCall], Any]
 """Carries out a call inside a transaction; returns the content of the response."""
+EndpointTag = Callable[[Tx, EndpointCall], str]
+"""Returns a text for a call, inside its transaction."""
 
 
 @frozen
@@ -37,6 +39,8 @@ class Endpoint:
         tags: Groups in the OpenAPI document.
         permission: Who may call the endpoint.
         afterwards: Called with the database after the commit, before the response is sent. The endpoint has no body.
+        tag: Returns a text that changes whenever the content does, apart from the parameters of the call. It becomes
+            the header ``ETag``; a request that has it in ``If-None-Match`` is answered with 304 (RFC 9110, 13.1.2).
         summary: Effect of the endpoint in one line, for the OpenAPI document.
     """
 
@@ -51,6 +55,7 @@ class Endpoint:
     tags: Sequence[str] = field(default=("workflows",))
     permission: Permission = field(kw_only=True)
     afterwards: Callable[[Database], None] | None = field(default=None, kw_only=True)
+    tag: EndpointTag | None = field(default=None, kw_only=True)
     summary: str = field(default="", kw_only=True)
 
 

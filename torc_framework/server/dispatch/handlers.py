@@ -22,6 +22,7 @@ from torc_framework.server.dispatch.parameters import parse_path, parse_query
 from torc_framework.server.http.access_log import add_log_fields
 from torc_framework.server.http.endpoint_calls import EndpointCall, caller_of
 from torc_framework.server.http.endpoint_results import SlicedObject
+from torc_framework.server.http.entity_tags import NOT_MODIFIED, entity_tag, has_tag
 from torc_framework.server.http.request_bodies import parse_body, parse_json
 from torc_framework.server.http.responses import json_response, sliced_response
 from torc_framework.server.settings import API_PREFIX
@@ -139,12 +140,18 @@ def _response(endpoint: Endpoint, tx: Tx, request: Request, call: EndpointCall, 
     """Return the response to a parsed request, which the endpoint's function carries out in a transaction."""
     if call.caller.is_restricted:
         endpoint.permission.check(tx, call)
+    headers = _ignored_header(ignored) or {}
+    if endpoint.tag is not None:
+        tag = entity_tag(endpoint.tag(tx, call))
+        headers |= {"ETag": tag, "Cache-Control": "private, no-cache"}
+        if has_tag(request.headers.get("If-None-Match"), tag):
+            return Response(status_code=NOT_MODIFIED, headers=headers)
     content = endpoint.function(tx, call)
     if isinstance(content, SlicedObject):
-        return sliced_response(content, _ignored_header(ignored))
+        return sliced_response(content, headers)
     if endpoint.changes:
         _log_ids(request, endpoint, content)
-    return json_response(content, headers=_ignored_header(ignored))
+    return json_response(content, headers=headers)
 
 
 _IDS: Final = ("id", "workflow_id", "job_id")

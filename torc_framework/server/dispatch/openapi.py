@@ -21,6 +21,7 @@ from torc_framework.server.settings import API_PREFIX
 
 _SCHEMAS: Final[dict[type[Any], dict[str, Any]]] = {
     int: {"type": "integer"},
+    float: {"type": "number"},
     str: {"type": "string"},
     bool: {"type": "boolean"},
     JobStatus: {"type": "string", "enum": [status.label for status in JobStatus]},

@@ -1,5 +1,6 @@
 """The parsed request of an endpoint: `EndpointCall`, its query parameters, and the numbers in its path."""
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +23,7 @@ class Parameter:
     """One query parameter.
 
     Attributes:
-        kind: int, str, bool, or JobStatus for the name of a status.
+        kind: int, float, str, bool, or JobStatus for the name of a status.
         default: Value if the parameter is absent.
         required: A request without the parameter is refused.
         repeated: The value is the list of all occurrences.
@@ -47,6 +48,8 @@ class Parameter:
             return _TRUTH[text.lower()]
         if self.kind is int:
             return parse_integer(f"query {name!r}", text, self.least)
+        if self.kind is float:
+            return parse_number(f"query {name!r}", text)
         if self.kind is JobStatus:
             try:
                 return JobStatus.from_label(text).label
@@ -108,6 +111,21 @@ def workflow_id_of(request: "Request") -> int:
 def is_integer_parameter(name: str) -> bool:
     """Return whether a path parameter of this name is an integer."""
     return name in ("id", "limit") or name.endswith("_id")
+
+
+def parse_number(what: str, text: str) -> float:
+    """Return the number that a text is.
+
+    Raises:
+        RequestError: it is none, or not a finite one.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        raise RequestError(f"{what}: {text[:100]!r} is not a number") from None
+    if not math.isfinite(number):
+        raise RequestError(f"{what}: {text[:100]} is out of range")
+    return number
 
 
 def parse_integer(what: str, text: str, least: int = -(2**63)) -> int:

@@ -20,6 +20,9 @@ def _endpoints() -> Iterator[Endpoint]:
     from torc_framework.server.routes.workflows import WORKFLOW_ENDPOINTS
 
     yield from WORKFLOW_ENDPOINTS
+    from torc_framework.server.routes.workflow_views import VIEW_ENDPOINTS
+
+    yield from VIEW_ENDPOINTS
     from torc_framework.server.routes.recoveries import RECOVERY_ENDPOINTS
     from torc_framework.server.routes.verdicts import VERDICT_ENDPOINTS
 

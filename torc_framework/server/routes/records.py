@@ -159,6 +159,8 @@ def _permissions(resource: RecordKind) -> tuple[Permission, Permission, Permissi
 def list_parameters(resource: RecordKind) -> dict[str, Parameter]:
     """Return the query parameters of a list of records of a kind."""
     parameters = {name: Parameter(filter_.type_, filter_.default) for name, filter_ in resource.filters.items()}
+    if resource is JOBS:
+        parameters["q"] = Parameter(str)
     if resource.relations:
         parameters["include_relationships"] = Parameter(bool, default=False)
     return parameters | _LIST_PARAMETERS
@@ -170,8 +172,12 @@ def _list(resource: RecordKind) -> EndpointFunction:
         workflow_id = call.ids.get("id", query.get("workflow_id"))
         wanted = page_request(call)
         relations = bool(query.get("include_relationships"))
-        seen = visibility_conditions(call.caller, resource) if workflow_id is None else ()
-        found, total = crud.find_in_workflow(tx, resource, workflow_id, query, wanted, more=seen, relations=relations)
+        more = visibility_conditions(call.caller, resource) if workflow_id is None else []
+        if query.get("q"):
+            from torc_framework.store.workflow_views.filter_conditions import filter_conditions
+
+            more = filter_conditions(tx, query["workflow_id"], query["q"])
+        found, total = crud.find_in_workflow(tx, resource, workflow_id, query, wanted, more=more, relations=relations)
         return page(found, wanted.offset, total)
 
     return list_records

@@ -9,6 +9,7 @@ from torc_framework.server.routes.progress import PROGRESS_ENDPOINTS
 from torc_framework.server.routes.records import record_endpoints
 from torc_framework.server.routes.recoveries import RECOVERY_ENDPOINTS
 from torc_framework.server.routes.verdicts import VERDICT_ENDPOINTS
+from torc_framework.server.routes.workflow_views import VIEW_ENDPOINTS
 from torc_framework.server.routes.workflows import WORKFLOW_ENDPOINTS
 
 
@@ -18,6 +19,7 @@ def all_endpoints() -> list[Endpoint]:
         *JOB_STEP_ENDPOINTS,
         *WORKFLOW_ENDPOINTS,
         *PROGRESS_ENDPOINTS,
+        *VIEW_ENDPOINTS,
         *VERDICT_ENDPOINTS,
         *ADDITION_ENDPOINTS,
         *RECOVERY_ENDPOINTS,

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from torc_framework.store.database.sql import Statement, Tx, ids_param, number, param
 from torc_framework.store.errors import RuleError
 from torc_framework.store.job_state.dependency_cycles import nodes_in_or_behind_cycles
+from torc_framework.store.job_state.structure_changes import count_structure_change
 from torc_framework.store.tables import core as t
 
 _HAS_UNRESOLVED = Statement(
@@ -69,6 +70,8 @@ def add_implied_dependencies(tx: Tx, workflow_id: int) -> bool:
     added = sum(tx.run(statement, workflow_id) for statement in _IMPLIED)
     _refuse_cycles(tx, workflow_id)
     tx.run(_RESOLVED, workflow_id)
+    if added:
+        count_structure_change(tx, workflow_id)
     return added > 0
 
 

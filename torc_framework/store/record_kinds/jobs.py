@@ -16,6 +16,7 @@ from torc_framework.store.job_state.changed_inputs import remember_inputs
 from torc_framework.store.job_state.dependency_counters import dependents_of, recount_jobs
 from torc_framework.store.job_state.jobs_to_stop import prepare_job_deletion
 from torc_framework.store.job_state.propagation import is_finished, propagate_deletion
+from torc_framework.store.job_state.structure_changes import count_structure_change
 from torc_framework.store.job_state.triggers import count_triggers
 from torc_framework.store.records.crud import differs, get, require_workflow
 from torc_framework.store.records.events import TransactionEvents
@@ -125,6 +126,7 @@ def create_jobs(tx: Tx, sent: Sequence[Mapping[str, Any]]) -> list[Values]:
     for name, statement in _INSERT_RELATION.items():
         tx.run_each(statement, [(job["id"], other) for job in jobs for other in dict.fromkeys(job.get(name) or ())])
     recount_jobs(tx, [job["id"] for job in jobs if job.get("depends_on_job_ids")])
+    count_structure_change(tx, workflow_id)
     shown = set(JOBS.names)
     new = {"status": JobStatus.UNINITIALIZED.label, "attempt_id": 1, "is_interrupted": False}
     return [{k: v for k, v in {**job, **new}.items() if k in shown and v != []} for job in jobs]
@@ -173,6 +175,7 @@ def _before_update(tx: Tx, before: Values, changes: Values) -> Values:
     given.pop("depends_on_job_ids", None)
     if not given.keys().isdisjoint(_TEXTS):
         given["written_texts"] = _still_written(tx, job_id, given)
+    count_structure_change(tx, before["workflow_id"])
     tx.workflows_to_wake.add(before["workflow_id"])
     return given
 
@@ -220,6 +223,7 @@ def delete_jobs(tx: Tx, workflow_id: int, job_ids: Sequence[int], *, force: bool
     remember_inputs(tx, waiting.job_ids)
     delete = Statement(sa.delete(t.JOB).where(t.JOB.c.id.in_(ids_param())))
     count = tx.run_for(delete, job_ids)
+    count_structure_change(tx, workflow_id)
     events = TransactionEvents(workflow_id)
     done = propagate_deletion(tx, events, waiting)
     count_triggers(tx, done.ready, done.canceled)

@@ -9,6 +9,7 @@ from torc_framework.models import records as r
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.database.sql import Statement, Tx, param
 from torc_framework.store.errors import RuleError
+from torc_framework.store.job_state.structure_changes import count_structure_change
 from torc_framework.store.record_kinds.jobs import JOBS
 from torc_framework.store.record_kinds.list_filters import equals
 from torc_framework.store.records.crud import get
@@ -37,7 +38,8 @@ def _new_result(tx: Tx, values: Values) -> Values:
     return values
 
 
-def _result_changes(_tx: Tx, _record: Values, changes: Values) -> Values:
+def _result_changes(tx: Tx, record: Values, changes: Values) -> Values:
+    count_structure_change(tx, record["workflow_id"])  # what is kept of the results is read again
     if changes.get("status") is not None:
         status_number(changes["status"])
     return without_nulls(changes)
@@ -54,6 +56,8 @@ _NO_RESULT = Statement(
 
 def _forget_results(tx: Tx, records: Sequence[Values]) -> None:
     tx.run_each(_NO_RESULT, [(record["job_id"], record["id"]) for record in records])
+    for workflow_id in {record["workflow_id"] for record in records}:
+        count_structure_change(tx, workflow_id)
 
 
 _CURRENT: Final = sa.exists().where(t.JOB.c.id == t.RESULT.c.job_id, t.JOB.c.result_id == t.RESULT.c.id)

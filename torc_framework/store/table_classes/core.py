@@ -96,6 +96,8 @@ class WorkflowStatusRow(Base, table=True):
     is_canceled: bool
     is_archived: bool = False
     has_detected_need_to_run_completion_script: bool = False
+    structure: int = Field(default=0, sa_column_kwargs={"server_default": sa.text("0")})
+    """How often jobs were added, changed or deleted, or dependencies changed; no event tells these."""
 
 
 class ResourceRequirementsRow(Base, table=True):

@@ -43,6 +43,7 @@ WORKFLOW_STATUS: Final = sa.Table(
     sa.Column("is_canceled", sa.Boolean, nullable=False),
     sa.Column("is_archived", sa.Boolean, nullable=False, default=False),
     sa.Column("has_detected_need_to_run_completion_script", sa.Boolean, nullable=False, default=False),
+    sa.Column("structure", sa.Integer, nullable=False, default=0, server_default=sa.text("0")),
 )
 RESOURCE_REQUIREMENTS: Final = sa.Table(
     "resource_requirements",

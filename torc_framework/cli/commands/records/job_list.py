@@ -4,12 +4,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from torc_framework.cli.shared.job_texts import exit_text
 from torc_framework.cli.shared.listing import ListColumn, list_parts
 from torc_framework.client import TorcClient
 from torc_framework.models.progress import JobEnding
 from torc_framework.models.records import JobRecord
 from torc_framework.models.statuses import END
+from torc_framework.reports.job_texts import exit_text
 from torc_framework.text.colours import uses_unicode
 from torc_framework.text.headline import WORKFLOW_LOOKS
 from torc_framework.text.quantities import duration_text, relative_time_text, size_text

@@ -67,6 +67,14 @@ JOBS = RecordCommands(
         ),
     ),
     filters=(
+        record_option(
+            "q",
+            "--filter",
+            "-q",
+            kind=str,
+            metavar="FILTER",
+            help="Only jobs that a filter finds, such as 'status:failed exit:137 node:n0* peak_mem>48g'.",
+        ),
         record_option("status", "--status", "-s", help="Only jobs of this status.", read=parse_status),
         record_option("name", help="Only jobs of this name."),
         record_option("upstream_job_id", kind=int, help="Only jobs that wait for this one."),
@@ -81,11 +89,12 @@ JOBS = RecordCommands(
         "create": "Lists of ids are given as 1,2,3 or by repeating the option.",
         "update": "Once it is initialized, name, command and what it waits for are fixed.",
         "delete-all": "Files and user data stay.",
+        "list": "A term of a filter is FIELD:VALUE, FIELD>VALUE or the like, or a part of the name; - negates it.",
     },
     examples={
         "create": "12 --name train --command 'python train.py' -b 3,4",
         "update": "345 --command 'python train.py --fast'",
-        "list": "12 --status failed",
+        "list": "12 --filter 'status:failed class:oom peak_mem>4g'",
     },
 )
 

@@ -1,0 +1,509 @@
+"""Tests of the views of a workflow: counts, graphs, timeline, failures, waiting jobs, sweep."""
+
+import time
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from torc_framework.models.plan import PlannedJob
+from torc_framework.models.records import FileRecord, UserDataRecord
+from torc_framework.models.statuses import JobStatus
+from torc_framework.store.errors import NotFoundError, RuleError
+from torc_framework.store.record_kinds.jobs import JOBS, create_jobs, delete_jobs
+from torc_framework.store.record_kinds.results import RESULTS
+from torc_framework.store.records import crud
+from torc_framework.store.tables import core as t
+from torc_framework.store.workflow_views import graph, graph_of_files, timeline
+from torc_framework.store.workflow_views.failures import failures_view
+from torc_framework.store.workflow_views.job_columns import JobList, job_columns
+from torc_framework.store.workflow_views.progress import progress_view
+from torc_framework.store.workflow_views.structure import workflow_structure
+from torc_framework.store.workflow_views.sweep import sweep_view
+from torc_framework.store.workflow_views.tags import view_tag, workflow_marks
+from torc_framework.store.workflow_views.waiting import waiting_view
+
+
+def seen(bench: Any, view: Any, *args: Any, **named: Any) -> Any:
+    """Return a view of the bench's workflow."""
+    with bench.database.read() as tx:
+        return view(tx, bench.workflow_id, *args, **named)
+
+
+def pipeline(bench: Any, width: int = 3, *, begin: bool = True) -> None:
+    """Plan prepare, then trains, then an evaluation of each, then a report of all."""
+    jobs = [PlannedJob("prepare", "x")]
+    jobs += [PlannedJob(f"train_lr0.{n}_bs{2**n}", "x") for n in range(width)]
+    jobs += [PlannedJob(f"eval_{n}", "x") for n in range(width)]
+    jobs += [PlannedJob("report", "x")]
+    trains, evals = range(1, width + 1), range(width + 1, 2 * width + 1)
+    pairs = [*((n, 0) for n in trains), *((n + width, n) for n in trains), *((2 * width + 1, n) for n in evals)]
+    bench.plan(jobs, pairs, begin=begin)
+
+
+def ids_found(bench: Any, text: str) -> list[int]:
+    """Return the positions of the jobs that a filter finds."""
+    found = seen(bench, lambda tx, id_: job_columns(tx, JobList(id_, text), ["id"]))
+    return [id_ - bench.first_job for id_ in found.columns["id"]]
+
+
+# --- progress -----------------------------------------------------------------------------------------
+
+
+def test_progress_counts_by_stage_and_group(bench: Any) -> None:
+    pipeline(bench)
+    bench.finish(0)
+    bench.finish(1)
+    bench.start(2)
+    found = seen(bench, progress_view)
+    assert [(each.stage, each.group, each.count, each.counts) for each in found.groups] == [
+        (1, "prepare", 1, {"completed": 1}),
+        (2, "train_lr#.#_bs#", 3, {"completed": 1, "running": 1, "pending": 1}),
+        (3, "eval_#", 3, {"pending": 1, "blocked": 2}),
+        (4, "report", 1, {"blocked": 1}),
+    ]
+    assert (found.stage_count, found.group_count) == (4, 4)
+    assert [(each.completed, each.failed) for each in found.throughput][-1] == (2, 0)
+    assert found.estimate is not None
+    assert found.estimate.left_jobs == 6
+    assert found.estimate.has_unknown
+    assert found.estimate.least_seconds <= found.estimate.seconds <= found.estimate.most_seconds
+    assert found.oldest_ready is None
+
+
+def test_the_oldest_ready_job_is_ready_since_its_last_dependency_ended(bench: Any) -> None:
+    pipeline(bench)
+    first = seen(bench, progress_view).oldest_ready
+    assert (first.name, first.since) == ("prepare", None)
+    ended_at = time.time() - 100
+    bench.start(0)
+    bench.end(0, ended_at=ended_at)
+    ready = seen(bench, progress_view).oldest_ready
+    assert ready.name == "train_lr0.0_bs1"
+    assert ready.since is not None
+
+
+def test_a_workflow_that_has_not_run_has_no_estimate(bench: Any) -> None:
+    pipeline(bench, begin=False)
+    found = seen(bench, progress_view)
+    assert (found.estimate, found.throughput, found.oldest_ready) == (None, [], None)
+
+
+def test_an_empty_workflow_has_all_views(bench: Any) -> None:
+    bench.plan(0, begin=False)
+    assert seen(bench, progress_view).groups == []
+    assert seen(bench, graph.graph_of_groups).nodes == []
+    assert seen(bench, graph_of_files.graph_of_linked_groups, "files").nodes == []
+    assert seen(bench, timeline.timeline_view, timeline.TimelineWindow()).lanes == []
+    assert seen(bench, failures_view).groups == []
+    assert seen(bench, waiting_view).groups == []
+    assert seen(bench, sweep_view).parameters == []
+    assert ids_found(bench, "") == []
+
+
+def test_views_of_an_unknown_workflow(bench: Any) -> None:
+    bench.plan(1)
+    bench.workflow_id = 12_345
+    for view in (progress_view, graph.graph_of_groups, failures_view, waiting_view, sweep_view):
+        with pytest.raises(NotFoundError):
+            seen(bench, view)
+    with pytest.raises(NotFoundError):
+        seen(bench, timeline.timeline_view, timeline.TimelineWindow())
+
+
+# --- structure ----------------------------------------------------------------------------------------
+
+
+def test_the_structure_is_kept_until_it_changes(bench: Any) -> None:
+    pipeline(bench, begin=False)
+    first = seen(bench, workflow_structure)
+    assert seen(bench, workflow_structure) is first
+    bench.begin()
+    bench.finish(0)
+    assert seen(bench, workflow_structure) is first
+    with bench.database.write() as tx:
+        create_jobs(tx, [{"workflow_id": bench.workflow_id, "name": "more", "command": "x"}])
+    added = seen(bench, workflow_structure)
+    assert added.graph.labels[-1] == "more"
+    with bench.database.write() as tx:
+        delete_jobs(tx, bench.workflow_id, [added.ids[-1], bench.job_id(2)])
+    assert len(seen(bench, workflow_structure).ids) == len(first.ids) - 1
+    assert ids_found(bench, "stage:4") == [7]  # the ids have a gap
+
+
+def test_a_renamed_job_is_in_another_group(bench: Any) -> None:
+    pipeline(bench, begin=False)
+    seen(bench, workflow_structure)
+    with bench.database.write() as tx:
+        crud.update(tx, JOBS, bench.job_id(7), {"name": "other", "depends_on_job_ids": []})
+    found = seen(bench, workflow_structure).graph
+    assert [(node.label, node.stage) for node in found.nodes if node.first == 7] == [("other", 1)]
+
+
+def test_dependencies_that_files_imply_are_part_of_the_structure(bench: Any) -> None:
+    files = [FileRecord(workflow_id=0, name="f", path="/f")]
+    bench.plan([PlannedJob("a", "x", output_files=[0]), PlannedJob("b", "x")], files=files, begin=False)
+    assert seen(bench, workflow_structure).graph.stage_count == 1
+    with bench.database.write() as tx:
+        job = crud.create(tx, JOBS, {"workflow_id": bench.workflow_id, "name": "c", "command": "x"})
+        file_id = tx.connection.execute(sa.select(t.FILE.c.id)).scalar_one()
+        tx.connection.execute(sa.insert(t.JOB_INPUT_FILE).values(job_id=job["id"], file_id=file_id))
+    bench.begin()
+    assert seen(bench, workflow_structure).graph.stage_count == 2
+
+
+def test_a_tag_changes_with_events_and_with_jobs(bench: Any) -> None:
+    pipeline(bench)
+
+    def tag() -> str:
+        return view_tag(seen(bench, workflow_marks), 10**9)
+
+    tags = [tag()]
+    bench.finish(0)
+    tags.append(tag())
+    with bench.database.write() as tx:
+        crud.update(tx, JOBS, bench.job_id(1), {"executor": "local"})
+    tags.append(tag())
+    assert len(set(tags)) == 3
+    assert tag() == tags[-1]
+
+
+# --- graph --------------------------------------------------------------------------------------------
+
+
+def drawn(view: Any) -> tuple[dict[str, tuple[str, int, int]], set[tuple[str, str, int]]]:
+    """Return the nodes of a graph by label, and its edges by labels."""
+    nodes = {node.label: (node.kind, node.count, node.layer) for node in view.nodes}
+    return nodes, {(view.nodes[a].label, view.nodes[b].label, count) for a, b, count in view.edges}
+
+
+def test_graph_of_groups(bench: Any) -> None:
+    pipeline(bench)
+    bench.finish(0)
+    found = seen(bench, graph.graph_of_groups)
+    nodes, edges = drawn(found)
+    assert nodes == {
+        "prepare": ("job", 1, 0),
+        "train_lr#.#_bs#": ("jobs", 3, 1),
+        "eval_#": ("jobs", 3, 2),
+        "report": ("job", 1, 3),
+    }
+    assert edges == {
+        ("prepare", "train_lr#.#_bs#", 3),
+        ("train_lr#.#_bs#", "eval_#", 3),
+        ("eval_#", "report", 3),
+    }
+    assert found.nodes[1].counts == {"ready": 3}
+    assert found.nodes[0].job_id == bench.job_id(0)
+    assert (found.job_count, found.edge_count) == (8, 9)
+
+
+def test_groups_that_do_not_fit_in_are_counted(bench: Any) -> None:
+    bench.plan([PlannedJob("abcdefgh"[n] * 3, "x") for n in range(8)])
+    found = seen(bench, graph.graph_of_groups, 4)
+    assert [(node.kind, node.count) for node in found.nodes] == [("job", 1), ("job", 1), ("job", 1), ("rest", 5)]
+    assert (found.omitted, found.nodes[3].counts) == (5, {"ready": 5})
+
+
+def test_members_of_a_group_with_what_they_depend_on(bench: Any) -> None:
+    pipeline(bench)
+    group = next(node.id for node in seen(bench, graph.graph_of_groups).nodes if node.label == "eval_#")
+    choice = seen(bench, graph.group_members, group, offset=1, limit=1)
+    found = seen(bench, graph.graph_of_jobs, choice)
+    nodes, edges = drawn(found)
+    assert nodes == {"train_lr#.#_bs#": ("jobs", 3, 0), "eval_1": ("job", 1, 1), "report": ("job", 1, 2)}
+    assert edges == {("train_lr#.#_bs#", "eval_1", 1), ("eval_1", "report", 1)}
+    assert (found.total, found.offset) == (3, 1)
+
+
+def test_members_that_depend_on_each_other_and_barriers(bench: Any) -> None:
+    bench.plan(6, [(1, 0)], [([0, 1, 2], [3, 4, 5])])
+    choice = graph.JobChoice([bench.job_id(n) for n in (0, 1, 3)], 6)
+    found = seen(bench, graph.graph_of_jobs, choice)
+    _, edges = drawn(found)
+    assert edges == {
+        ("job0", "job1", 1),
+        ("job0", "job3", 1),
+        ("job1", "job3", 1),
+        ("job#", "job3", 1),
+        ("job0", "job#", 2),
+        ("job1", "job#", 2),
+    }
+
+
+@pytest.mark.parametrize("group", ["", "g", "g99", "j1", "gx", "g-1", "g9999999999999999999", "g١"])
+def test_an_unknown_group_is_refused(bench: Any, group: str) -> None:
+    pipeline(bench)
+    with pytest.raises(RuleError, match="has no group"):
+        seen(bench, graph.group_members, group)
+
+
+def test_neighbours_of_a_job(bench: Any) -> None:
+    pipeline(bench)
+
+    def names(depth: int) -> set[str]:
+        choice = seen(bench, graph.jobs_around, bench.job_id(4), depth=depth)
+        return {node.label for node in seen(bench, graph.graph_of_jobs, choice).nodes if node.kind == "job"}
+
+    assert names(1) == {"train_lr0.0_bs1", "eval_0", "report"}
+    assert names(2) == {"prepare", "train_lr0.0_bs1", "eval_0", "report"}
+    with pytest.raises(NotFoundError):
+        seen(bench, graph.jobs_around, 10**12)
+
+
+def test_jobs_with_files_and_user_data(bench: Any) -> None:
+    files = [FileRecord(workflow_id=0, name=name, path=f"/{name}") for name in ("in", "out1", "out2")]
+    data = [UserDataRecord(workflow_id=0, name="d")]
+    bench.plan(
+        [
+            PlannedJob("make1", "x", input_files=[0], output_files=[1], output_user_data=[0]),
+            PlannedJob("make2", "x", input_files=[0], output_files=[2]),
+            PlannedJob("use", "x", input_files=[1, 2], input_user_data=[0]),
+        ],
+        [(2, 0), (2, 1)],
+        files=files,
+        user_data=data,
+    )
+    nodes, edges = drawn(seen(bench, graph_of_files.graph_of_linked_groups, "files"))
+    assert nodes == {
+        "in": ("file", 1, 0),
+        "make#": ("jobs", 2, 1),
+        "out#": ("files", 2, 2),
+        "use": ("job", 1, 3),
+    }
+    assert edges == {("in", "make#", 2), ("make#", "out#", 2), ("out#", "use", 2)}
+    nodes, edges = drawn(seen(bench, graph_of_files.graph_of_linked_groups, "user_data"))
+    assert edges == {("make#", "d", 1), ("d", "use", 1)}
+    choice = graph.JobChoice([bench.job_id(0)], 3)
+    nodes, edges = drawn(seen(bench, graph_of_files.linked_graph_of_jobs, "files", choice))
+    assert edges == {("in", "make1", 1), ("make1", "out1", 1)}
+
+
+# --- timeline -----------------------------------------------------------------------------------------
+
+
+def test_attempts_are_bars_in_rows_that_do_not_overlap(bench: Any) -> None:
+    bench.plan(4)
+    bench.claim()
+    now = time.time()
+    bench.exchange(started=[bench.started(n) for n in range(4)])
+    bench.end(0, exec_time_s=100, ended_at=now - 1)
+    bench.end(1, "failed", exec_time_s=50, ended_at=now - 20)
+    bench.end(2, exec_time_s=10, ended_at=now - 5)
+    found = seen(bench, timeline.timeline_view, timeline.TimelineWindow(width=10_000))
+    bars = {
+        job_id - bench.first_job: (row, found.statuses[status])
+        for job_id, row, status in zip(found.bars.job_id, found.bars.row, found.bars.status, strict=True)
+    }
+    assert bars == {0: (0, "completed"), 1: (1, "failed"), 2: (1, "completed"), 3: (0, "running")}
+    (lane,) = found.lanes
+    assert (lane.attempts, lane.label) == (4, "h")
+    assert found.attempt_count == 4
+    assert found.first_s == pytest.approx(now - 101, abs=0.1)
+
+
+def test_short_attempts_are_merged(bench: Any) -> None:
+    bench.plan(50)
+    bench.claim()
+    now = time.time() - 1000
+    for n in range(50):
+        bench.end(n, exec_time_s=1, ended_at=now + n)
+    whole = seen(bench, timeline.timeline_view, timeline.TimelineWindow(width=10))
+    assert whole.bars.count == [50]
+    part = seen(bench, timeline.timeline_view, timeline.TimelineWindow(now + 9.5, now + 11.5, width=1000))
+    assert (part.attempt_count, part.bars.count) == (3, [1, 1, 1])
+    assert part.bars.start[0] == pytest.approx(-0.5, abs=0.01)
+
+
+def test_lanes_are_runners_or_hosts_and_have_pages(bench: Any) -> None:
+    bench.plan(6)
+    nodes = [bench.node(hostname=name) for name in ("a", "a", "b")]
+    for place, node in enumerate(nodes):
+        bench.claim(2, node)
+        bench.exchange(node, ended=[bench.ended(2 * place)])
+    by_runner = seen(bench, timeline.timeline_view, timeline.TimelineWindow(offset=1, limit=1))
+    assert (by_runner.lane_count, [lane.id for lane in by_runner.lanes]) == (3, [nodes[1]])
+    by_host = seen(bench, timeline.timeline_view, timeline.TimelineWindow(by_host=True))
+    assert [(lane.label, lane.attempts) for lane in by_host.lanes] == [("a", 2), ("b", 1)]
+
+
+def test_a_timeline_is_bounded(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline, "MOST_BARS", 5)
+    bench.plan(40)
+    bench.claim()
+    now = time.time() - 1000
+    for n in range(40):
+        status = "completed" if n % 2 else "failed"
+        bench.end(n, status, exec_time_s=100 * (n % 3 + 1), ended_at=now + n * 3)
+    found = seen(bench, timeline.timeline_view, timeline.TimelineWindow())
+    assert len(found.bars.lane) <= 5
+    assert sum(found.bars.count) == 40
+
+
+def test_a_window_that_ends_before_it_begins(bench: Any) -> None:
+    bench.plan(1)
+    with pytest.raises(RuleError, match="ends before it begins"):
+        seen(bench, timeline.timeline_view, timeline.TimelineWindow(10.0, 5.0))
+
+
+@pytest.mark.parametrize("text", ["", "soon", "9999-12-31T23:59:59+99:99", "2026-01-01T00:00:00"])
+def test_times_that_clients_stored_do_no_harm(bench: Any, text: str) -> None:
+    bench.plan(1)
+    bench.finish(0)
+    with bench.database.write() as tx:
+        tx.connection.execute(sa.update(t.RESULT).values(completion_time=text, exec_time_minutes=-1e300))
+    seen(bench, timeline.timeline_view, timeline.TimelineWindow())
+    seen(bench, progress_view)
+    seen(bench, failures_view)
+    ids_found(bench, "started>1h")
+    ids_found(bench, "ended>1h")
+
+
+# --- failures -----------------------------------------------------------------------------------------
+
+
+def test_failures_are_grouped_and_their_filters_find_them(bench: Any) -> None:
+    pipeline(bench, 9)
+    bench.finish(0)
+    bench.claim()
+    endings: dict[int, dict[str, Any]] = {
+        1: {"exit_class": "oom", "signal": 9, "reason": "used 100 MiB"},
+        2: {"exit_class": "oom", "signal": 9, "reason": "used 230 MiB"},
+        3: {"exit_class": "failure", "exit_code": 3},
+        4: {"exit_class": "failure", "exit_code": 3, "reason": 'said "no" * 2'},
+        5: {"reason": "x" * 500},
+    }
+    for n, fields in endings.items():
+        bench.end(n, "failed", 137 if "signal" in fields else 3, **fields)
+    bench.end(6, "terminated", 1, exit_class="timeout")
+    found = seen(bench, failures_view)
+    assert [(each.count, each.exit_class, each.exit, each.signature) for each in found.groups][:2] == [
+        (2, "oom", 137, "used * MiB"),
+        (1, "failure", 3, None),
+    ]
+    assert found.job_count == 6
+    assert found.canceled > 0
+    for each in found.groups:
+        assert len(ids_found(bench, each.filter)) == each.count, each.filter
+    for by in ("node", "group", "status", "class", "exit", "signal", "reason"):
+        for each in seen(bench, failures_view, [by]).groups:
+            assert len(ids_found(bench, each.filter)) == each.count, each.filter
+
+
+def test_failures_by_something_else(bench: Any) -> None:
+    bench.plan(1)
+    with pytest.raises(RuleError, match="did you mean 'node'"):
+        seen(bench, failures_view, ["nodes"])
+
+
+def test_retried_failures_are_counted_apart(bench: Any) -> None:
+    bench.plan(2)
+    bench.start(0, 1)
+    bench.retry(0, 3)
+    found = seen(bench, failures_view)
+    assert (found.job_count, found.retried) == (0, 1)
+
+
+# --- waiting ------------------------------------------------------------------------------------------
+
+
+def test_jobs_that_wait_are_grouped_and_their_filters_find_them(bench: Any) -> None:
+    pipeline(bench)
+    bench.finish(0)
+    bench.start(1)
+    bench.set_status(2, JobStatus.READY)
+    bench.set_status(3, JobStatus.READY, not_before="2999-01-01T00:00:00.000Z")
+    found = {each.reason: each for each in seen(bench, waiting_view).groups}
+    assert {reason: (each.count, each.job_names) for reason, each in found.items() if reason != "waits_for_jobs"} == {
+        "ready": (1, ["train_lr0.1_bs2"]),
+        "delayed": (1, ["train_lr0.2_bs4"]),
+    }
+    assert found["delayed"].earliest == "2999-01-01T00:00:00.000Z"
+    blocked = {tuple(each.groups): each for each in seen(bench, waiting_view).groups if each.reason == "waits_for_jobs"}
+    assert blocked["eval_#",].waits_for == {"train_lr#.#_bs#": 3}
+    assert blocked["report",].waits_for == {"eval_#": 3}
+    for each in seen(bench, waiting_view).groups:
+        at_least = len(ids_found(bench, each.filter))
+        assert at_least == each.count or each.reason in ("ready", "delayed"), each.filter
+
+
+def test_what_an_executor_waits_for_is_a_reason(bench: Any) -> None:
+    bench.plan(2)
+    bench.claim()
+    with bench.database.write() as tx:
+        mine = t.JOB.c.workflow_id == bench.workflow_id
+        tx.connection.execute(sa.update(t.JOB).where(mine).values(waiting_reason='pod "x" ' + "y" * 400))
+    (group,) = seen(bench, waiting_view).groups
+    assert (group.reason, group.count) == ("launching", 2)
+    assert len(ids_found(bench, group.filter)) == 2
+
+
+# --- sweep --------------------------------------------------------------------------------------------
+
+
+def test_a_sweep_is_a_grid(bench: Any) -> None:
+    bench.plan([PlannedJob(f"train_lr0.{x}_bs{y}", "x") for x in (1, 2) for y in (16, 8)] + [PlannedJob("end", "x")])
+    bench.claim()
+    bench.end(0, exec_time_s=10, peak_memory_bytes=100)
+    bench.end(1, "failed", exec_time_s=20, peak_memory_bytes=300)
+    found = seen(bench, sweep_view)
+    assert (found.family, found.x, found.y) == ("train_lr{lr}_bs{bs}", "lr", "bs")
+    assert (found.x_values, found.y_values) == (["0.1", "0.2"], ["8", "16"])
+    cells = found.cells
+    assert list(zip(cells.x, cells.y, cells.counts, cells.seconds, cells.peak_memory_bytes, strict=True)) == [
+        (0, 0, {"failed": 1}, 20, 300),
+        (0, 1, {"completed": 1}, 10, 100),
+        (1, 0, {"pending": 1}, None, None),
+        (1, 1, {"pending": 1}, None, None),
+    ]
+    assert (found.job_count, found.omitted) == (4, 0)
+    turned = seen(bench, sweep_view, x="bs", y="lr", limit=1)
+    assert (turned.x, turned.x_values, turned.job_count, turned.omitted) == ("bs", ["8"], 1, 3)
+    with pytest.raises(RuleError, match="no parameter"):
+        seen(bench, sweep_view, x="lr_")
+    with pytest.raises(RuleError, match="no jobs"):
+        seen(bench, sweep_view, "eval")
+
+
+# --- kept attempts ------------------------------------------------------------------------------------
+
+
+def test_attempts_are_read_as_they_are_stored(bench: Any) -> None:
+    bench.plan(6)
+    bench.claim()
+    now = time.time()
+
+    def ended() -> Any:
+        found = seen(bench, progress_view).throughput[-1] if bench.results() else None
+        lanes = seen(bench, timeline.timeline_view, timeline.TimelineWindow()).lanes
+        return (
+            0 if found is None else found.completed,
+            0 if found is None else found.failed,
+            sum(x.busy_s for x in lanes),
+        )
+
+    assert ended() == (0, 0, 0)
+    bench.end(0, exec_time_s=10, ended_at=now - 50)
+    assert ended() == (1, 0, pytest.approx(10, abs=0.01))
+    bench.end(1, "failed", exec_time_s=20, ended_at=now - 70)
+    bench.end(2, exec_time_s=5, ended_at=now - 1)
+    assert ended() == (2, 1, pytest.approx(35, abs=0.01))
+    result = bench.results()[0]["id"]
+    with bench.database.write() as tx:
+        crud.update(tx, RESULTS, result, {"exec_time_minutes": 1.0})
+    assert ended() == (2, 1, pytest.approx(85, abs=0.01))
+    with bench.database.write() as tx:
+        crud.delete(tx, RESULTS, result)
+    assert ended() == (1, 1, pytest.approx(25, abs=0.01))
+
+
+def test_an_attempt_that_is_reported_again_counts_once(bench: Any) -> None:
+    bench.plan(2)
+    bench.claim()
+    bench.end(0)
+    seen(bench, progress_view)
+    with bench.database.write() as tx:  # as a result that replaces another
+        row = dict(tx.connection.execute(sa.select(t.RESULT)).mappings().one())
+        tx.connection.execute(sa.delete(t.RESULT))
+        tx.add(t.RESULT, **{name: value for name, value in row.items() if name != "id"})
+    assert seen(bench, progress_view).throughput[-1].completed == 1

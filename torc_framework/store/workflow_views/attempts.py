@@ -1,0 +1,167 @@
+"""The ended attempts of a workflow in memory: read once, and then only those that were stored since.
+
+Results are stored and not changed; what does change or delete them counts as a change of the structure, and makes all
+of them be read again.
+"""
+
+import threading
+from array import array
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import sqlalchemy as sa
+from attrs import Factory, define, field
+
+from torc_framework.models.run_estimate import RunTimes
+from torc_framework.models.statuses import JobStatus
+from torc_framework.store.database.sql import Row, Statement, Tx, param
+from torc_framework.store.tables import core as t
+from torc_framework.store.workflow_views.attempt_times import LONGEST_MINUTES, end_seconds
+from torc_framework.store.workflow_views.kept_values import KeptValues
+from torc_framework.store.workflow_views.structure import WorkflowStructure
+
+_MOST_ATTEMPTS: Final = 2_000_000
+"""Attempts of all workflows that are kept for a database; one takes about 50 bytes."""
+_R: Final = t.RESULT.c
+_SIZE: Final = Statement(
+    sa.select(sa.func.count(), sa.func.max(_R.id)).where(_R.workflow_id == param("workflow")), "workflow"
+)
+_NEW: Final = Statement(
+    sa.select(
+        _R.id, _R.job_id, _R.compute_node_id, _R.run_id, _R.status, _R.completion_time, _R.exec_time_minutes
+    ).where(_R.workflow_id == param("workflow"), _R.id > param("after")),
+    *("workflow", "after"),
+)
+_COMPLETED: Final = int(JobStatus.COMPLETED)
+
+
+def _floats() -> "array[float]":
+    return array("d")
+
+
+def _integers() -> "array[int]":
+    return array("q")
+
+
+@define
+class AttemptsOfRunner:
+    """The attempts of one runner whose times are known, in the order of their begins; times in seconds.
+
+    Attributes:
+        sorted_ends: The ends in their own order.
+    """
+
+    starts: "array[float]" = Factory(_floats)
+    ends: "array[float]" = Factory(_floats)
+    statuses: "array[int]" = Factory(_integers)
+    job_ids: "array[int]" = Factory(_integers)
+    sorted_ends: "array[float]" = Factory(_floats)
+
+    def add(self, start: float, end: float, status: int, job_id: int) -> None:
+        """Add an attempt."""
+        place = bisect_right(self.starts, start)
+        self.starts.insert(place, start)
+        self.ends.insert(place, end)
+        self.statuses.insert(place, status)
+        self.job_ids.insert(place, job_id)
+        insort(self.sorted_ends, end)
+
+    def count_between(self, from_s: float, to_s: float) -> int:
+        """Return how many attempts touch a span of time."""
+        return bisect_right(self.starts, to_s) - bisect_left(self.sorted_ends, from_s)
+
+
+@define
+class EndedAttempts:
+    """All ended attempts of a workflow.
+
+    Attributes:
+        count: Their number.
+        last_id: Id of the last result that was read.
+        run_times: Of completed attempts, by node of the structure's graph.
+        ends: Of each run the ends of its attempts, in their order: of those that completed, and of the others.
+        run_begins: Of each run the begin of its first attempt.
+        runners: The attempts by id of the compute node.
+    """
+
+    version: tuple[str, int]
+    count: int = 0
+    last_id: int = 0
+    run_times: dict[int, RunTimes] = Factory(dict)
+    ends: dict[int, tuple["array[float]", "array[float]"]] = Factory(dict)
+    run_begins: dict[int, float] = Factory(dict)
+    runners: dict[int, AttemptsOfRunner] = Factory(dict)
+    lock: threading.Lock = field(factory=threading.Lock, repr=False, eq=False)
+
+    def add(self, rows: list[Row], structure: WorkflowStructure) -> None:
+        """Add results, given as rows of `_NEW`."""
+        of_id, node_of = structure.positions(), structure.graph.node_of
+        timed = []
+        for id_, job_id, runner, run_id, status, completion_time, minutes in rows:
+            self.last_id = max(self.last_id, id_)
+            seconds = min(max(0.0, minutes), LONGEST_MINUTES) * 60
+            if status == _COMPLETED:
+                node = node_of[of_id(job_id)]
+                times = self.run_times.get(node)
+                if times is None:
+                    times = self.run_times[node] = RunTimes()
+                times.add(seconds)
+            end = end_seconds(completion_time)
+            if end is not None:
+                timed.append((end - seconds, end, status, job_id, runner, run_id))
+        timed.sort()  # so that each is added at the end, which takes no time
+        for start, end, status, job_id, runner, run_id in timed:
+            attempts = self.runners.get(runner)
+            if attempts is None:
+                attempts = self.runners[runner] = AttemptsOfRunner()
+            attempts.add(start, end, status, job_id)
+            ends = self.ends.get(run_id)
+            if ends is None:
+                ends = self.ends[run_id] = (array("d"), array("d"))
+                self.run_begins[run_id] = start
+            insort(ends[status != _COMPLETED], end)
+            self.run_begins[run_id] = min(start, self.run_begins[run_id])
+        self.count += len(rows)
+
+    def busy_seconds(self, from_s: float, to_s: float) -> float:
+        """Return the sum of the seconds of attempts that ended in a span of time, as far as these are in it."""
+        total = 0.0
+        for runner in self.runners.values():
+            first = bisect_right(runner.sorted_ends, from_s)
+            left = len(runner.sorted_ends) - first
+            # Of the attempts by begin, the last ones are those that end last, but for the few that overlap them.
+            for place in range(len(runner.starts) - 1, -1, -1):
+                if not left:
+                    break
+                if runner.ends[place] > from_s:
+                    left -= 1
+                    total += max(0.0, min(runner.ends[place], to_s) - max(runner.starts[place], from_s))
+        return total
+
+
+_kept: Final = KeptValues[EndedAttempts](_MOST_ATTEMPTS, lambda kept: kept.count)
+
+
+@contextmanager
+def ended_attempts(tx: Tx, workflow_id: int, structure: WorkflowStructure) -> Iterator[EndedAttempts]:
+    """Provide the ended attempts of a workflow; they do not change during the block."""
+    with _kept.making:
+        kept = _kept.get(tx, workflow_id)
+        if kept is None or kept.version != structure.version:
+            kept = EndedAttempts(structure.version)
+    with kept.lock:
+        count, newest = tx.row(_SIZE, workflow_id) or (0, None)
+        if (newest or 0) > kept.last_id:
+            rows = tx.rows(_NEW, workflow_id, kept.last_id)
+            if kept.count + len(rows) == count:
+                kept.add(rows, structure)
+            else:  # an attempt was reported again
+                fresh = EndedAttempts(structure.version)
+                fresh.add(tx.rows(_NEW, workflow_id, 0), structure)
+                kept.count, kept.last_id = fresh.count, fresh.last_id
+                kept.run_times, kept.ends, kept.run_begins = fresh.run_times, fresh.ends, fresh.run_begins
+                kept.runners = fresh.runners
+            _kept.keep(tx, workflow_id, kept)
+        yield kept

@@ -1,0 +1,142 @@
+"""The progress of a workflow by stage and group, its throughput, and an estimate of its end.
+
+The ended attempts that are kept in memory give both the throughput and the run times.
+"""
+
+import time
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from torc_framework.models.run_estimate import RunTimes, WorkLeft, seconds_left
+from torc_framework.models.statuses import LIVE, UNFINISHED, JobStatus
+from torc_framework.models.workflow_views import JobsOfStage, OldestReady, ProgressView, RunEstimate, Throughput
+from torc_framework.store.database.sql import Statement, Tx, number, param
+from torc_framework.store.record_kinds.workflows import WORKFLOWS
+from torc_framework.store.records.crud import get
+from torc_framework.store.records.events import utc_text
+from torc_framework.store.runs.progress import workflow_overviews
+from torc_framework.store.tables import core as t
+from torc_framework.store.workflow_views.attempt_times import end_seconds
+from torc_framework.store.workflow_views.attempts import EndedAttempts, ended_attempts
+from torc_framework.store.workflow_views.structure import WorkflowStructure, counts_by_node, workflow_structure
+
+MOST_GROUPS: Final = 500
+"""Most groups that are returned."""
+WINDOWS_S: Final = (60.0, 300.0, 3600.0)
+_BUSY_WINDOW_S: Final = 300.0
+_MOST_LEFT_S: Final = 1e10
+"""Longest time that is estimated, about 300 years; a longer one is no estimate."""
+_LIVE: Final = frozenset(status.label for status in LIVE)
+_UNFINISHED: Final = frozenset(status.label for status in UNFINISHED)
+
+_READY: Final = Statement(
+    sa.select(sa.func.min(t.JOB.c.id)).where(
+        t.JOB.c.workflow_id == param("workflow"), t.JOB.c.status == number(JobStatus.READY)
+    ),
+    "workflow",
+)
+_ENDS: Final = (
+    sa.select(t.RESULT.c.completion_time.label("ended"))
+    .join(t.JOB, t.JOB.c.result_id == t.RESULT.c.id)
+    .join(t.JOB_DEPENDENCY, t.JOB_DEPENDENCY.c.depends_on_job_id == t.JOB.c.id)
+    .where(t.JOB_DEPENDENCY.c.job_id == param("job")),
+    sa.select(t.RESULT.c.completion_time)
+    .join(t.JOB, t.JOB.c.result_id == t.RESULT.c.id)
+    .join(t.GROUP_MEMBER, t.GROUP_MEMBER.c.job_id == t.JOB.c.id)
+    .join(t.GROUP_WAITER, t.GROUP_WAITER.c.group_id == t.GROUP_MEMBER.c.group_id)
+    .where(t.GROUP_WAITER.c.job_id == param("job")),
+    sa.select(t.RESULT.c.completion_time).where(t.RESULT.c.job_id == param("job")),
+)
+"""Ends of what a job waited for, and of its own attempts; those of earlier runs are among them."""
+_ENDED: Final = tuple(Statement(query, "job") for query in _ENDS)
+_NAME: Final = Statement(sa.select(t.JOB.c.name).where(t.JOB.c.id == param("job")), "job")
+
+
+def progress_view(tx: Tx, workflow_id: int) -> ProgressView:
+    """Return the progress of a workflow.
+
+    Raises:
+        NotFoundError: there is no such workflow.
+    """
+    now_s = time.time()
+    overview: Any
+    (overview,) = workflow_overviews(tx, [get(tx, WORKFLOWS, workflow_id)])
+    structure = workflow_structure(tx, workflow_id)
+    counts = counts_by_node(tx, workflow_id, structure)
+    with ended_attempts(tx, workflow_id, structure) as attempts:
+        throughput = _throughput(attempts, overview["run_id"], now_s)
+        estimate = _estimate(structure, counts, attempts, now_s)
+    nodes = structure.graph.nodes
+    groups = [
+        JobsOfStage(node.label, node.stage, node.first_name, node.last_name, node.count, by_status)
+        for node, by_status in zip(nodes[:MOST_GROUPS], counts, strict=False)
+    ]
+    return ProgressView(
+        overview,
+        utc_text(now_s),
+        structure.graph.stage_count,
+        groups,
+        len(nodes),
+        throughput,
+        estimate,
+        _oldest_ready(tx, workflow_id),
+    )
+
+
+def _throughput(attempts: EndedAttempts, run_id: int, now_s: float) -> list[Throughput]:
+    ends = attempts.ends.get(run_id)
+    if ends is None:
+        return []
+    run_s = now_s - attempts.run_begins[run_id]
+    found = []
+    for window_s in (*(each for each in WINDOWS_S if each < run_s), max(run_s, 1.0)):
+        completed, failed = (len(each) - bisect_right(each, now_s - window_s) for each in ends)
+        rate = (completed + failed) * 60 / window_s
+        found.append(Throughput(round(window_s, 3), completed, failed, round(rate, 3)))
+    return found
+
+
+def _estimate(
+    structure: WorkflowStructure, counts: Sequence[Mapping[str, int]], attempts: EndedAttempts, now_s: float
+) -> RunEstimate | None:
+    work = [
+        WorkLeft(
+            node.stage, _sum(by_status, _UNFINISHED - _LIVE), _sum(by_status, _LIVE), attempts.run_times.get(number)
+        )
+        for number, (node, by_status) in enumerate(zip(structure.graph.nodes, counts, strict=True))
+        if not _UNFINISHED.isdisjoint(by_status)
+    ]
+    running = sum(each.running for each in work)
+    places = max(running, attempts.busy_seconds(now_s - _BUSY_WINDOW_S, now_s) / _BUSY_WINDOW_S) if running else 0
+    every = RunTimes.merged(attempts.run_times.values())
+    if not work or not places or not every.count:
+        return None
+    left = seconds_left(work, places, every)
+    if left.most > _MOST_LEFT_S:
+        return None
+    return RunEstimate(
+        sum(each.waiting + each.running for each in work),
+        seconds=round(left.expected, 1),
+        least_seconds=round(left.least, 1),
+        most_seconds=round(left.most, 1),
+        ends_at=utc_text(now_s + left.expected),
+        places=round(places, 1),
+        samples=every.count,
+        has_unknown=any(each.times is None for each in work),
+    )
+
+
+def _sum(by_status: Mapping[str, int], labels: Iterable[str]) -> int:
+    return sum(by_status.get(label, 0) for label in labels)
+
+
+def _oldest_ready(tx: Tx, workflow_id: int) -> OldestReady | None:
+    job_id: Any = tx.value(_READY, workflow_id)
+    if job_id is None:
+        return None
+    ends = {row[0] for query in _ENDED for row in tx.rows(query, job_id)}
+    known = [end for text in ends if (end := end_seconds(text)) is not None]
+    return OldestReady(job_id, tx.value(_NAME, job_id), utc_text(max(known)) if known else None)
