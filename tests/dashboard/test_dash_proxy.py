@@ -66,7 +66,7 @@ def test_the_page_is_live_below_a_prefix(dash: DashProgram, owner: DashReader, p
     id_ = reader.take_csrf().create({"name": "w", "jobs": [{"name": "a", "command": "sleep 1"}]})
     listener = Listener(reader, id_)
     listener.wait_for_state("live")
-    reader.order("run", id_, wait=0)
+    assert reader.run_to_its_end(id_)["state"] == "succeeded"
     kinds = {event["event_type"] for event in listener.wait_for("message", 3)}
     assert "compute_node_started" in kinds
     assert owner.get(f"api/workflows/{id_}")["name"] == "w"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from dash_bench import DashProgram, DashReader, end_dash, running_dash, start_dash
+from people import Person
 from programs import BIN, isolated_environment
 
 pytestmark = pytest.mark.e2e
@@ -157,10 +158,11 @@ def test_a_run_goes_on_when_the_dashboard_ends(server: str, tmp_path: Path) -> N
         owner.order("run", id_, wait=0)
         while owner.get(f"dash/workflows/{id_}/overview")["job_counts"].get("running") != 1:
             time.sleep(0.1)
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "done").exists():
+    person, deadline = Person(server), time.monotonic() + 60
+    while person.ok("GET", f"/compute_nodes?workflow_id={id_}&is_active=true")["items"]:
         assert time.monotonic() < deadline
         time.sleep(0.2)
+    assert (tmp_path / "done").exists()
 
 
 def test_a_dashboard_without_a_server_says_so(tmp_path: Path) -> None:
