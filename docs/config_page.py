@@ -30,7 +30,7 @@ the command then does nothing else. Options of executors are under `[executor.NA
 """
 NOTES = {
     "client.slurm": "`torc run` uses `strict_scheduler_match`; the distribution `torc-slurm` uses the other keys.",
-    "dash": "*Checked; no program uses it yet.*",
+    "dash": "Defaults of the flags of `torc-dash`; see [Dashboard](dash.md).",
 }
 """What is to be said of a section besides its first sentence."""
 

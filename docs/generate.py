@@ -402,6 +402,13 @@ def hpc_profiles() -> str:
     return hpc_page.page(table)
 
 
+def dash() -> str:
+    """The options, commands and limits of torc-dash."""
+    import dash_page
+
+    return dash_page.page(table)
+
+
 def mcp() -> str:
     """Every tool of the MCP server."""
     import mcp_page
@@ -425,6 +432,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "client.md": client,
     "spec.md": spec,
     "mcp.md": mcp,
+    "dash.md": dash,
 }
 
 

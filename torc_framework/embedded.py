@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Final
@@ -40,6 +41,8 @@ BODY_MIB: Final = "1024"
 KEPT_BYTES: Final = 1 << 20
 """Bytes of the end of the server's standard error that are kept."""
 _PORT_LINE: Final = b"TORC_SERVER_PORT="
+PROGRAM: Final = (sys.executable, "-P", "-m", "torc_framework.cli.programs.torc_server")
+"""Command line of this installation's ``torc-server``; without -P it would import a json.py of the current folder."""
 
 
 class EmbeddedServer:
@@ -50,11 +53,15 @@ class EmbeddedServer:
     Args:
         database: Path of the database file, whose folder is created if it is missing; or the URL of a database.
         log_level: Log level of the server's standard error, which is shown only if the server fails.
+        port: Port on the loopback interface; 0 takes a free one.
+        program: Command line of the program ``torc-server``; by default this installation's.
     """
 
-    def __init__(self, database: Path | str, *, log_level: str = "warning") -> None:
+    def __init__(
+        self, database: Path | str, *, log_level: str = "warning", port: int = 0, program: Sequence[str] = PROGRAM
+    ) -> None:
         self.database = database
-        self._log_level = log_level
+        self._log_level, self._port, self._program = log_level, port, program
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline: int | None = None
         self._errors: IO[bytes] | None = None
@@ -75,6 +82,11 @@ class EmbeddedServer:
     def pid(self) -> int | None:
         """Process id of the server; None before `start` and after `close`."""
         return self._process.pid if self._process else None
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
         """Start the process; repeat that for `processes.PATIENCE_S` seconds while the system's limits are reached.
@@ -121,10 +133,8 @@ class EmbeddedServer:
         return process
 
     def _command(self, lifeline: int) -> list[str]:
-        # Without -P the server would import a json.py or yaml.py of the current folder.
         return [
-            *(sys.executable, "-P", "-m", "torc_framework.cli.programs.torc_server", "run"),
-            *("--host", "127.0.0.1", "--port", "0"),
+            *(*self._program, "run", "--host", "127.0.0.1", "--port", str(self._port)),
             *("--log-level", self._log_level, "--parent-fd", str(lifeline)),
         ]
 

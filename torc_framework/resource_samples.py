@@ -5,15 +5,17 @@ journal: output directories are often on network file systems, on which the writ
 (https://www.sqlite.org/wal.html, section "Overview").
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from attrs import Factory, define
 
 if TYPE_CHECKING:
     import sqlite3  # imported at run time when a file is used, which most runners never do
+
+_T = TypeVar("_T")
 
 FOLDER: Final = "resource_utilization"
 """Folder of these files, within the output directory."""
@@ -111,30 +113,77 @@ class SeriesWriter:
         self._connection.close()
 
 
-def read_series(path: Path) -> list[AttemptSeries]:
-    """Return the samples of a file by job and attempt; files of NREL's Torc are read as well.
+class AttemptSampleCount(NamedTuple):
+    """An attempt in a file of samples, and how many samples the file has of it."""
+
+    job_id: int
+    attempt_id: int
+    job_name: str
+    sample_count: int
+
+
+def read_attempts(path: Path) -> list[AttemptSampleCount]:
+    """Return the attempts of which a file has samples, by job and attempt; files of NREL's Torc are read as well.
 
     Raises:
         ValueError: it is no such file.
         OSError: it cannot be read.
     """
+    return _reading(path, _read_attempts)
+
+
+def read_series(path: Path, job_id: int | None = None) -> list[AttemptSeries]:
+    """Return the samples of a file by job and attempt; files of NREL's Torc are read as well.
+
+    Args:
+        job_id: Only samples of this job.
+
+    Raises:
+        ValueError: it is no such file.
+        OSError: it cannot be read.
+    """
+    return _reading(path, lambda connection: _read(connection, job_id))
+
+
+def _reading(path: Path, read: "Callable[[sqlite3.Connection], _T]") -> _T:
+    """Return what a function reads from a file of samples."""
     import sqlite3
 
     with path.open("rb"):  # raises OSError with the reason, which SQLite does not give
         pass
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S)) as connection:
-            return _read(connection)
+            return read(connection)
     except sqlite3.Error as error:
         raise ValueError(f"{path} is not a file of resource samples: {error}") from error
 
 
-def _read(connection: "sqlite3.Connection") -> list[AttemptSeries]:
-    names: dict[int, str] = dict(connection.execute("SELECT job_id, job_name FROM job_metadata"))
+def _names(connection: "sqlite3.Connection") -> dict[int, str]:
+    return dict(connection.execute("SELECT job_id, job_name FROM job_metadata"))
+
+
+def _columns(connection: "sqlite3.Connection") -> list[str]:
+    """Return the columns of samples that a file has."""
     known = {row[1] for row in connection.execute("PRAGMA table_info(job_resource_samples)")}
-    columns = [name for name in _COLUMNS if name in known]
+    return [name for name in _COLUMNS if name in known]
+
+
+def _read_attempts(connection: "sqlite3.Connection") -> list[AttemptSampleCount]:
+    names = _names(connection)
+    attempt = "attempt_id" if "attempt_id" in _columns(connection) else "1"
+    rows = connection.execute(
+        f"SELECT job_id, {attempt}, COUNT(*) FROM job_resource_samples GROUP BY job_id, {attempt} ORDER BY 1, 2"
+    )
+    return [AttemptSampleCount(id_, number, names.get(id_) or f"job {id_}", count) for id_, number, count in rows]
+
+
+def _read(connection: "sqlite3.Connection", job_id: int | None) -> list[AttemptSeries]:
+    names, columns = _names(connection), _columns(connection)
+    condition, values = ("", ()) if job_id is None else (" WHERE job_id = ?", (job_id,))
     found: dict[tuple[int, int], AttemptSeries] = {}
-    rows: Any = connection.execute(f"SELECT {', '.join(columns)} FROM job_resource_samples ORDER BY timestamp, id")
+    rows: Any = connection.execute(
+        f"SELECT {', '.join(columns)} FROM job_resource_samples{condition} ORDER BY timestamp, id", values
+    )
     for row in rows:
         sample = ResourceSample(**dict(zip(columns, row, strict=True)))
         key = sample.job_id, sample.attempt_id

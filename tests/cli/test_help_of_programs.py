@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from torc_framework.cli.programs import torc_htpasswd, torc_mcp_server, torc_server
+from torc_framework.cli.programs import torc_dash, torc_htpasswd, torc_mcp_server, torc_server
 from torc_framework.cli.programs.program_parser import ProgramParser, placeholder
 from torc_framework.cli.shared.help_pages import first_clause
 
@@ -15,6 +15,7 @@ PROGRAMS = {
     "torc-server": torc_server._parser(),
     "torc-htpasswd": torc_htpasswd._parser(),
     "torc-mcp-server": torc_mcp_server._parser(),
+    "torc-dash": torc_dash._parser(),
 }
 
 

@@ -77,13 +77,19 @@ torc-htpasswd ./users bob
 torc-htpasswd add --cost 8 users alice
 torc-htpasswd hash alice
 torc-mcp-server --url http://127.0.0.1:8080/torc-service/v1
+torc-dash --standalone --port 8080 --database /path/to/my.db --completion-check-interval-secs 2
+torc-dash --standalone \\
+--torc-bin /path/to/torc \\
+--torc-server-bin /path/to/torc-server
+torc-dash --api-url http://myserver:9000/torc-service/v1 --host 0.0.0.0 --server-port 0
+nohup torc-dash --port 8090 > $SCRATCH/torc-dash.log 2>&1 &
 """
 """Forms in which the manual prints its command lines: placeholders, pipes, quotes, continued lines."""
 
 
 def test_the_forms_parse() -> None:
     found = [*command_lines(FORMS)]
-    continued = 2
+    continued = 4
     assert len(found) == len(FORMS.splitlines()) - continued
     assert [(number, words, error) for number, words in found if (error := parse_error(words))] == []
 

@@ -10,12 +10,12 @@ from typing import Final
 import typer
 from typer._click.exceptions import BadOptionUsage, ClickException, MissingParameter, NoArgsIsHelpError
 
-from torc_framework.cli.programs import torc_htpasswd, torc_mcp_server, torc_server
+from torc_framework.cli.programs import torc_dash, torc_htpasswd, torc_mcp_server, torc_server
 from torc_framework.cli.programs.command_tree import root_command
 from torc_framework.cli.shared.session import Session
 from torc_framework.errors import TorcError
 
-_PROGRAM: Final = r"torc(?:-server|-htpasswd|-mcp-server|-client)?"
+_PROGRAM: Final = r"torc(?:-server|-htpasswd|-mcp-server|-dash|-client)?"
 _START: Final = re.compile(
     rf"(?:^|(?<=\$\()|(?<=^\$ )|(?<=sudo )|(?<=Usage: )|(?<=Example: )|(?<=if )|(?<=nohup )|(?<=debug )|(?<=true )"
     rf"|(?<=release/)|(?<=-n 10 )|(?<=-n 10 '))(?={_PROGRAM}(?: |$))"
@@ -125,6 +125,8 @@ def _parse(program: str, *words: str) -> None:
         torc_htpasswd._parser().parse_args(torc_htpasswd._with_command(words))
     elif program == "torc-server":
         torc_server._parser().parse_args(words)
+    elif program == "torc-dash":
+        torc_dash._parser().parse_args(words)
     else:
         torc_mcp_server._parser().parse_args(words)
 

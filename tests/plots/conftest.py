@@ -1,12 +1,11 @@
 """Fixtures of the plots' tests: a real browser."""
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from browser_pages import running_chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -14,19 +13,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
-    """A headless Chromium; where there is none the test is skipped, except in CI."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        missing = "no Chromium: install Debian's package 'chromium'"
-        pytest.fail(missing) if os.environ.get("CI") == "true" else pytest.skip(missing)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-        )
+    """A headless Chromium."""
+    with running_chromium() as found:
         yield found
-        found.close()
 
 
 @pytest.fixture

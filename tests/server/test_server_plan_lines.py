@@ -19,12 +19,12 @@ from server_child import ServerChild
 from waiting import eventually
 
 from torc_framework.models.plan import Barrier, Plan, PlannedJob
-from torc_framework.models.plan_parts import PLAN_LINES, PlanParts, PlanSlice, parts_of, plan_lines
+from torc_framework.models.plan_parts import PLAN_LINES, JobColumns, PlanParts, PlanSlice, parts_of, plan_lines
 from torc_framework.models.records import FileRecord, WorkflowRecord
-from torc_framework.server.dispatch.large_bodies import INLINE_BYTES
+from torc_framework.server.dispatch.large_bodies import INLINE_BYTES, THREAD_LINE_BYTES
 
 LARGE = 12_000
-"""Jobs of a plan whose body is for a worker."""
+"""Jobs of a plan whose body is for a thread or a worker."""
 PATH = "/workflows/from_plan"
 Lines = list[dict[str, Any]]
 
@@ -45,7 +45,9 @@ def lines_of(plan: Plan, size: int = 1000) -> bytes:
     parts = parts_of(plan)
     flat = [number for pair in plan.dependencies for number in pair]
     slices = [PlanSlice(dependencies=flat[start : start + 2 * size]) for start in range(0, len(flat), 2 * size)]
-    slices += [PlanSlice(jobs=plan.jobs[start : start + size]) for start in range(0, len(plan.jobs), size)]
+    slices += [
+        PlanSlice(jobs=JobColumns.of(plan.jobs[start : start + size])) for start in range(0, len(plan.jobs), size)
+    ]
     return b"".join(plan_lines(PlanParts(parts.head, iter(slices))))
 
 
@@ -74,11 +76,17 @@ def content_of(api: Any, workflow_id: int) -> Any:
     return jobs, [file["name"] for file in document["files"]], document["workflow"]["name"]
 
 
-@pytest.mark.parametrize("jobs", [7, LARGE])
-def test_both_bodies_make_the_same_workflow(upload: Any, make_api: Any, jobs: int) -> None:
-    """Whether the server itself or a worker stores the plan."""
+def for_worker(body: bytes) -> bytes:
+    """Return a body with the same values and a long first line."""
+    head, rest = body.split(b"\n", 1)
+    return head + b" " * (2 * THREAD_LINE_BYTES) + b"\n" + rest
+
+
+@pytest.mark.parametrize(("jobs", "makes_long_line"), [(7, False), (LARGE, False), (LARGE, True)])
+def test_both_bodies_make_the_same_workflow(upload: Any, make_api: Any, jobs: int, makes_long_line: bool) -> None:
+    """Whether the server itself, a thread for large bodies or a worker stores the plan."""
     api, plan = make_api(upload.url), a_plan(jobs)
-    body = lines_of(plan)
+    body = for_worker(lines_of(plan)) if makes_long_line else lines_of(plan)
     assert (len(body) > INLINE_BYTES) == (jobs == LARGE)
     document = api.raw("POST", f"{PATH}?initialize=true", msgspec.json.encode(plan))
     lines = upload.raw("POST", f"{PATH}?initialize=true", body)
@@ -93,7 +101,7 @@ def _without_last(lines: Lines) -> Lines:
 
 
 def _with_more_jobs(lines: Lines) -> Lines:
-    return [*lines, {"jobs": [{"name": "one more", "command": "true"}]}]
+    return [*lines, {"jobs": {"name": ["one more"], "command": ["true"]}}]
 
 
 def _jobs_first(lines: Lines) -> Lines:
@@ -133,16 +141,20 @@ def _cycle(lines: Lines) -> Lines:
 
 
 def _same_name(lines: Lines) -> Lines:
-    *others, last = lines[-1]["jobs"]
-    return [*lines[:-1], {"jobs": [*others, {**last, "name": "job_0"}]}]
+    jobs = lines[-1]["jobs"]
+    return [*lines[:-1], {"jobs": {**jobs, "name": [*jobs["name"][:-1], "job_0"]}}]
 
 
 def _wrong_type(lines: Lines) -> Lines:
-    return [*lines[:-1], {"jobs": [{"name": 1, "command": "true"}]}]
+    return [*lines[:-1], {"jobs": {"name": [1], "command": ["true"]}}]
+
+
+def _short_column(lines: Lines) -> Lines:
+    return [*lines[:-1], {"jobs": {"name": ["a", "b"], "command": ["true", "true"], "shell": ["sh"]}}]
 
 
 def _nul(lines: Lines) -> Lines:
-    return [*lines[:-1], {"jobs": [{"name": "a\0", "command": "true"}]}]
+    return [*lines[:-1], {"jobs": {"name": ["a\0"], "command": ["true"]}}]
 
 
 WRONG: list[tuple[Callable[[Lines], Lines], int, str]] = [
@@ -159,19 +171,22 @@ WRONG: list[tuple[Callable[[Lines], Lines], int, str]] = [
     (_cycle, 422, "cycle; among its jobs or waiting for it: job_"),
     (_same_name, 422, "1 job name.s. occur more than once"),
     (_wrong_type, 422, "line .*Expected `str`"),
+    (_short_column, 422, "a slice has 2 names and 1 values of shell"),
     (_nul, 400, "NUL"),
 ]
 
 
 @pytest.mark.parametrize("jobs", [9, LARGE])
-@pytest.mark.parametrize(("change", "status", "reason"), WRONG, ids=[change.__name__ for change, _, _ in WRONG])
+@pytest.mark.parametrize("shape", [bytes, for_worker])
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong[0].__name__)
 def test_a_wrong_body_is_refused_as_a_whole(
-    upload: Any, jobs: int, change: Callable[[Lines], Lines], status: int, reason: str
+    upload: Any, jobs: int, shape: Callable[[bytes], bytes], wrong: tuple[Callable[[Lines], Lines], int, str]
 ) -> None:
     """With the reason, and nothing of it is stored."""
+    change, status, reason = wrong
     before = upload.ok("GET", "/workflows", limit=1)["total_count"]
     lines = change([json.loads(line) for line in lines_of(a_plan(jobs)).splitlines()])
-    answer = upload.raw("POST", PATH, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    answer = upload.raw("POST", PATH, shape(b"".join(json.dumps(line).encode() + b"\n" for line in lines)))
     assert answer.status == status, answer
     assert re.search(reason, answer.message), answer
     assert upload.ok("GET", "/workflows", limit=1)["total_count"] == before
@@ -205,7 +220,7 @@ def test_an_upload_that_ends_early_stores_nothing(upload: Any) -> None:
 @pytest.mark.parametrize("whose", ["worker", "server"])
 def test_a_kill_leaves_the_whole_plan_or_nothing(tmp_path: Path, make_api: Any, whose: str, delay_s: float) -> None:
     """Of the worker or of the server, at any moment; the next plan is stored."""
-    body = lines_of(a_plan(40_000))
+    body = for_worker(lines_of(a_plan(40_000)))
     with ServerChild(tmp_path, "--log-level", "error") as child:
         api, answers = make_api(child.url, {"Content-Type": PLAN_LINES}), []
         sender = threading.Thread(target=lambda: answers.append(_answer(api, body)))
@@ -227,6 +242,25 @@ def test_a_kill_leaves_the_whole_plan_or_nothing(tmp_path: Path, make_api: Any, 
             assert [each["id"] for each in stored] == ([answers[0].body["id"]] if answers[0].status == 200 else [])
         assert all(api.ok("GET", "/jobs", workflow_id=each["id"], limit=1)["total_count"] == 40_000 for each in stored)
         eventually(lambda: not {*workers} & {*_workers(child.process.pid)})
+        assert api.raw("POST", PATH, body).status == 200
+
+
+@pytest.mark.parametrize("delay_s", [0.05, 0.3])
+def test_a_kill_while_a_thread_stores_leaves_the_whole_plan_or_nothing(
+    tmp_path: Path, make_api: Any, delay_s: float
+) -> None:
+    body = lines_of(a_plan(40_000))
+    with ServerChild(tmp_path, "--log-level", "error") as child:
+        api = make_api(child.url, {"Content-Type": PLAN_LINES})
+        sender = threading.Thread(target=_answer, args=(api, body))
+        sender.start()
+        time.sleep(delay_s)
+        child.kill()
+        sender.join()
+        child.start()
+        eventually(lambda: _answers_ping(api))
+        stored = api.ok("GET", "/workflows")["items"]
+        assert all(api.ok("GET", "/jobs", workflow_id=each["id"], limit=1)["total_count"] == 40_000 for each in stored)
         assert api.raw("POST", PATH, body).status == 200
 
 

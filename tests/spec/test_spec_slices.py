@@ -41,7 +41,7 @@ def whole_of(parts: PlanParts) -> Plan:
     """Return the plan of parts."""
     slices = list(parts.slices)
     positions = [*chain.from_iterable(part.dependencies for part in slices)]
-    jobs = [*chain.from_iterable(part.jobs for part in slices)]
+    jobs = [*chain.from_iterable(part.jobs.jobs() for part in slices if part.jobs is not None)]
     head = parts.head
     assert (head.job_count, head.dependency_count) == (len(jobs), len(positions) // 2)
     same = {name: getattr(head, name) for name in ("workflow", "barriers", "files", "user_data", "actions")}

@@ -1,5 +1,6 @@
 """The progress of workflows, and their jobs in groups by name."""
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
@@ -109,6 +110,15 @@ def test_the_number_of_groups_is_limited(bench: Any) -> None:
     with bench.database.read() as tx:
         found = job_groups(tx, bench.workflow_id)
     assert (len(found.groups), found.group_count) == (MAX_GROUPS, MAX_GROUPS + 5)
+
+
+@pytest.mark.parametrize("names", [["a1", "a\x1e2", "a3"], ["\x1e", "b"], ["é1", "é２", "é22"]])
+def test_groups_of_unusual_names(bench: Any, monkeypatch: pytest.MonkeyPatch, names: list[str]) -> None:
+    """Control characters and digits of other scripts are letters like others."""
+    monkeypatch.setattr(job_groups_module, "SLICE_JOBS", 2)
+    bench.plan([PlannedJob(name=name, command="true") for name in [*names, *(f"{name}0" for name in names)]])
+    stems = [name.translate({ord(digit): None for digit in "0123456789"}) for name in names]
+    assert sorted(each.count for each in groups_of(bench)) == sorted(2 * count for count in Counter(stems).values())
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

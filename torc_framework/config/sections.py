@@ -1,5 +1,6 @@
 """Declarations of all sections of the configuration except ``[server]``, which the server declares."""
 
+import re
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -23,6 +24,19 @@ def _check_url(text: str) -> None:
         is_url = False
     if not is_url:
         raise ValueError("expected the URL of a Torc server, such as http://localhost:8080/torc-service/v1")
+
+
+def _check_base_path(text: str) -> None:
+    """Raise `ValueError` for a text that is not the beginning of a URL's path."""
+    if not re.fullmatch(r"(?:/[A-Za-z0-9._~-]+)*/?", text):
+        raise ValueError("expected a path such as /node/n1/8090")
+
+
+def _check_frame_ancestors(text: str) -> None:
+    """Raise `ValueError` for a text that is not the value of frame-ancestors (Content Security Policy Level 3)."""
+    source = r"(?:'self'|[\w.:/*\[\]-]+)"
+    if not re.fullmatch(rf"'none'|{source}(?: {source})*", text, re.ASCII):
+        raise ValueError("expected 'none', 'self', or sites such as https://ondemand.example.org")
 
 
 @frozen(eq=False, repr=False)
@@ -134,17 +148,54 @@ class ClientSection:
 
 @frozen(eq=False, repr=False)
 class DashSection:
-    """Settings of the dashboard."""
+    """Settings of the dashboard, ``torc-dash``."""
 
-    host: str = setting("127.0.0.1", "Name or address to listen on.")
-    port: int = setting(8090, "Port to listen on.", low=0, high=65_535)
-    api_url: str | None = setting(None, "Base URL of the server; by default that of the client.")
-    torc_bin: str = setting("torc", "The program torc.")
-    torc_server_bin: str = setting("torc-server", "The program torc-server.")
-    standalone: bool = setting(False, "Start a server along with the dashboard.")
-    server_port: int = setting(0, "Port of that server; 0 takes a free one.", low=0, high=65_535)
-    database: str | None = setting(None, "Database of that server.")
-    completion_check_interval_secs: float = setting(5.0, "Passed to that server.", unit="s", low=0)
+    host: str = setting("127.0.0.1", "Name or address to listen on.", metavar="HOST")
+    port: int = setting(
+        8090, "Port to listen on; 0 takes a free one.", low=0, high=65_535, flags=("-p", "--port"), metavar="PORT"
+    )
+    api_url: str | None = setting(
+        None,
+        "Base URL of the server; by default that of the client, else http://localhost:8080/torc-service/v1.",
+        flags=("-a", "--api-url", "--url"),
+        metavar="URL",
+        check=_check_url,
+    )
+    torc_bin: str = setting("torc", "The program torc, which carries out commands.", metavar="PATH")
+    torc_server_bin: str = setting("torc-server", "The program torc-server, which --standalone starts.", metavar="PATH")
+    standalone: bool = setting(False, "Start a server along with the dashboard; it ends with the dashboard.")
+    server_port: int = setting(0, "Port of that server; 0 takes a free one.", low=0, high=65_535, metavar="PORT")
+    database: str | None = setting(
+        None,
+        "Database of that server; by default the one that commands use without a server.",
+        flags=("-d", "--database"),
+        metavar="PATH",
+    )
+    completion_check_interval_secs: float = setting(
+        5.0, "Accepted for compatibility; dependents are unblocked at once.", unit="s", low=0
+    )
+    allowed_hosts: tuple[str, ...] = setting(
+        (),
+        "Further host names that browsers may use for the dashboard, such as that of a proxy; repeat, or separate by "
+        "commas.",
+        flags=("--allowed-host",),
+        metavar="NAME",
+    )
+    base_path: str | None = setting(
+        None,
+        "Path that a proxy in front leaves before the dashboard's own, such as /node/n1/8090.",
+        metavar="PATH",
+        check=_check_base_path,
+    )
+    frame_ancestors: str = setting(
+        "'none'",
+        "Sites that may show the dashboard in a frame, as in a content security policy.",
+        metavar="SITES",
+        check=_check_frame_ancestors,
+    )
+    session_hours: float = setting(
+        12.0, "Time without use after which a reader has to log in again.", unit="h", low=0.01
+    )
 
 
 @frozen(eq=False, repr=False)

@@ -4,13 +4,16 @@ The parts of a plan are one line of JSON each (`PLAN_LINES`): the head, then the
 slices with jobs. Dependencies come first because the row of a job holds how many jobs it waits for.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Annotated, Any, Final
+from operator import attrgetter
+from typing import Annotated, Any, Final, Self
 
 import msgspec
 from attrs import Factory, define, fields, frozen
 
+from torc_framework.models.executor_options import ExecutorOptions
+from torc_framework.models.exits import CleanExit
 from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
 from torc_framework.models.records import (
     FailureHandlerRecord,
@@ -21,6 +24,7 @@ from torc_framework.models.records import (
     UserDataRecord,
     WorkflowRecord,
 )
+from torc_framework.models.stdio import StdioMode
 
 PLAN_PATH: Final = "/workflows/from_plan"
 PLAN_LINES: Final = "application/x-ndjson"
@@ -28,6 +32,9 @@ PLAN_LINES: Final = "application/x-ndjson"
 SLICE_JOBS: Final = 10_000
 """Jobs, or dependencies, of one slice that this program makes; it reads slices of any length."""
 
+JOB_DEFAULTS: Final = {each.name: each.default for each in msgspec.structs.fields(PlannedJob) if not each.required}
+"""Default values of the fields of planned jobs that have one."""
+_GETTERS: Final = {name: attrgetter(name) for name in PlannedJob.__struct_fields__}
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
@@ -54,6 +61,47 @@ class PlanHead:
     actions: list[PlannedAction] = Factory(list)
 
 
+class JobColumns(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """Consecutive jobs, with a list of values for each field of `PlannedJob`; None if all have the field's default."""
+
+    name: list[str]
+    command: list[str]
+    invocation_script: list[str | None] | None = None
+    resource_requirements: list[int | None] | None = None
+    failure_handler: list[int | None] | None = None
+    scheduler: list[int | None] | None = None
+    executor: list[str | None] | None = None
+    shell: list[str | None] | None = None
+    container: list[str | None] | None = None
+    executor_options: list[ExecutorOptions | None] | None = None
+    stdio: list[StdioMode | None] | None = None
+    delete_stdio_on_success: list[bool | None] | None = None
+    cancel_on_blocking_job_failure: list[bool] | None = None
+    supports_termination: list[bool] | None = None
+    clean_exit_after_stop: list[CleanExit] | None = None
+    input_files: list[list[int] | None] | None = None
+    output_files: list[list[int] | None] | None = None
+    input_user_data: list[list[int] | None] | None = None
+    output_user_data: list[list[int] | None] | None = None
+
+    @classmethod
+    def of(cls, jobs: Sequence[PlannedJob]) -> Self:
+        """Return the columns of jobs."""
+        columns = {name: [*map(get, jobs)] for name, get in _GETTERS.items()}
+        return cls(
+            **{
+                name: values
+                for name, values in columns.items()
+                if name not in JOB_DEFAULTS or any(value != JOB_DEFAULTS[name] for value in values)
+            }
+        )
+
+    def jobs(self) -> list[PlannedJob]:
+        """Return the jobs."""
+        given = {name: column for name in _GETTERS if (column := getattr(self, name)) is not None}
+        return [PlannedJob(**dict(zip(given, values, strict=True))) for values in zip(*given.values(), strict=True)]
+
+
 class PlanSlice(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """Some of a plan's dependencies, or some of its jobs.
 
@@ -63,7 +111,7 @@ class PlanSlice(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, 
     """
 
     dependencies: list[int] = msgspec.field(default_factory=list)
-    jobs: list[PlannedJob] = msgspec.field(default_factory=list)
+    jobs: JobColumns | None = None
 
 
 @frozen
@@ -94,7 +142,7 @@ def _slices(plan: Plan) -> Iterator[PlanSlice]:
         pairs = plan.dependencies[start : start + SLICE_JOBS]
         yield PlanSlice(dependencies=[*chain.from_iterable(pairs)])
     for start in range(0, len(plan.jobs), SLICE_JOBS):
-        yield PlanSlice(jobs=plan.jobs[start : start + SLICE_JOBS])
+        yield PlanSlice(jobs=JobColumns.of(plan.jobs[start : start + SLICE_JOBS]))
 
 
 def plan_lines(parts: PlanParts) -> Iterator[bytes]:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Collection
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -20,6 +20,8 @@ TAIL_LINES: Final = 50
 """Number of last lines of a log that are shown."""
 TAIL_BYTES: Final = 32 * 1024
 """Most bytes of these lines."""
+JSON_LINES: Final = 20
+"""Lines at the end of standard error that JSON has for each job."""
 _UNKNOWN_CODE: Final = 1
 
 
@@ -45,6 +47,23 @@ class WaitingJob:
     def stdout_tail(self) -> str:
         """The end of its standard output; empty if there is no such file here."""
         return read_tail(Path(self.failure.stdout_path or ""))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        failure = self.failure
+        return {
+            "job_id": failure.job_id,
+            "name": failure.job_name,
+            "attempt_id": failure.attempt_id,
+            "run_id": self.result.run_id if self.result else None,
+            "return_code": failure.return_code,
+            "exit_class": failure.verdict.exit_class.value,
+            "reason": failure.verdict.reason,
+            "stderr_path": failure.stderr_path,
+            "stdout_path": failure.stdout_path,
+            "stdio": failure.observation.stdio,
+            "stderr_tail": "".join(self.stderr_tail.splitlines(keepends=True)[-JSON_LINES:]),
+        }
 
 
 def waiting_jobs(

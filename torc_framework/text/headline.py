@@ -95,9 +95,22 @@ def headline(
         stream: Where the text goes; by default standard output.
     """
     word = painted(WORKFLOW_LOOKS[state].word, WORKFLOW_LOOKS[state].colour, stream)
+    sentence = headline_sentence(name, workflow_id, word, counts, interrupted=interrupted, duration_s=duration_s)
+    return f"{workflow_glyph(state, stream)} {sentence}"
+
+
+def headline_sentence(
+    name: str,
+    workflow_id: int,
+    word: str,
+    counts: Mapping[str, int],
+    *,
+    interrupted: int = 0,
+    duration_s: float | None = None,
+) -> str:
+    """Return the headline of a workflow without its glyph, with this word for its state; see `headline`."""
     numbers = counts_text(counts, interrupted=interrupted)
     took = "" if duration_s is None else f" in {duration_text(duration_s)}"
     if took and "," in numbers:
         took = f",{took}"
-    head = f"{workflow_glyph(state, stream)} {one_line(name)} (workflow {workflow_id})"
-    return f"{head} {word}: {numbers}{took}"
+    return f"{one_line(name)} (workflow {workflow_id}) {word}: {numbers}{took}"

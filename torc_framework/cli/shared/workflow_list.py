@@ -1,12 +1,10 @@
 """The list of workflows with their states, for ``torc workflows list`` and ``torc status``."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import Any
+from datetime import datetime
 
 from torc_framework.cli.shared.listing import ListColumn, list_text
 from torc_framework.models.progress import WorkflowOverview
-from torc_framework.models.records import field_names
 from torc_framework.text.colours import uses_unicode
 from torc_framework.text.headline import WORKFLOW_LOOKS, trouble_texts
 from torc_framework.text.quantities import count_text, relative_time_text
@@ -36,28 +34,6 @@ def workflow_list(overviews: Sequence[WorkflowOverview], now_s: float) -> str:
         ],
         overviews,
     )
-
-
-def overview_values(overview: WorkflowOverview) -> dict[str, Any]:
-    """Return a workflow's record with its state as JSON values."""
-    record = overview.workflow
-    updated = record.timestamp
-    if overview.updated_at is not None:
-        changed = datetime.fromtimestamp(overview.updated_at / 1000, UTC)
-        updated = changed.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return {
-        **{name: getattr(record, name) for name in field_names(type(record))},
-        "status": overview.state,
-        "run_id": overview.run_id,
-        "is_canceled": overview.is_canceled,
-        "is_archived": overview.is_archived,
-        "job_count": overview.total,
-        "job_counts": overview.counts,
-        "interrupted_jobs": overview.interrupted,
-        "active_runners": overview.active_runners,
-        "queued_allocations": overview.queued_allocations,
-        "updated_at": updated,
-    }
 
 
 def _state(overview: WorkflowOverview) -> str:

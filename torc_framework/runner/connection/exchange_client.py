@@ -37,6 +37,8 @@ MAX_BATCH: Final = 5000
 """Most reports in one call."""
 QUIET_S: Final = 0.05
 """How long after the last answer a waiting call is made."""
+QUIET_WITH_UNSTARTED_S: Final = 0.02
+"""The same while jobs are held that have not started: the waiting call tells of runners that could start them."""
 TIMEOUT_S: Final = 60.0
 """Time limit of a call."""
 INLINE_TIMEOUT_S: Final = 10.0
@@ -292,7 +294,7 @@ class ExchangeClient:
         return bool(is_urgent) or now - self.outbox.since >= LINGER_S
 
     def _may_wait(self, now: float, demand: RunnerDemand) -> bool:
-        quiet = not self.outbox and now - self._last_answer_at >= QUIET_S
+        quiet = not self.outbox and now - self._last_answer_at >= _quiet_s(demand)
         return demand.may_wait and not demand.flush and quiet and self._waiter.current is None
 
     def _request(self, demand: RunnerDemand, holding: list[int] | None = None) -> ExchangeRequest:
@@ -389,7 +391,12 @@ class ExchangeClient:
             return self._retry_at
         if self.outbox:
             return self.outbox.since + LINGER_S
-        return self._last_answer_at + QUIET_S if demand.may_wait and not waits else None
+        return self._last_answer_at + _quiet_s(demand) if demand.may_wait and not waits else None
+
+
+def _quiet_s(demand: RunnerDemand) -> float:
+    """Return how long after the last answer a waiting call is made, in seconds."""
+    return QUIET_WITH_UNSTARTED_S if demand.unstarted else QUIET_S
 
 
 def _is_database_gone(error: Exception) -> bool:

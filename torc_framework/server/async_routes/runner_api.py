@@ -170,9 +170,10 @@ class RunnerApi:
                 return await self._large_bodies.carry_out("from_plan", request, body)
             return await run_in_threadpool(create_from_document, self._database, request, body)
         with await spooled_body(request) as spooled:
+            create = partial(create_from_lines, self._database)
             if self._large_bodies.takes(spooled):
-                return await self._large_bodies.carry_out("from_plan_lines", request, spooled)
-            return await run_in_threadpool(create_from_lines, self._database, request, spooled)
+                return await self._large_bodies.carry_out_lines("from_plan_lines", create, request, spooled)
+            return await run_in_threadpool(create, request, spooled)
 
 
 def runner_api_operations(database: Database) -> dict[str, Callable[[Request, Any], Response]]:

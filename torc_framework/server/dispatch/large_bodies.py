@@ -3,6 +3,10 @@
 Parsing ten megabytes of JSON takes a second in which no other thread of the process runs. The server passes such a body
 to a worker unread, or as an open file if it is spooled, waits in a thread, and passes the response back. The worker
 changes the database under the server's own write lock.
+
+The start of a worker takes half a second of computing. So a thread of the server itself carries out a request whose
+body is spooled, not too large, and has only short lines: each line is parsed on its own, so that other threads run in
+between.
 """
 
 import asyncio
@@ -10,10 +14,12 @@ import contextlib
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import send_handle
-from typing import Final
+from typing import Final, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -34,14 +40,19 @@ INLINE_BYTES: Final = 256 * 1024
 """Largest body that the server parses itself, which takes ten milliseconds."""
 REUSED_BYTES: Final = 8 * 1024 * 1024
 """Largest body after which a worker is used again; after a larger one it ends, which frees the memory."""
+THREAD_BYTES: Final = 16 * 1024 * 1024
+"""Largest spooled body that a thread of the server reads, line by line; 300,000 short jobs of a plan."""
+THREAD_LINE_BYTES: Final = 2 * 1024 * 1024
+"""Longest line of such a body. Its values take at most about twenty times its length in memory."""
 WORKERS: Final = 2
-"""Most worker processes at a time."""
+"""Most worker processes, and most threads that read spooled bodies, at a time."""
 MAX_IN_PROGRESS: Final = 8
 """Most requests with large bodies that are in progress or wait for a worker; further ones are refused with 503."""
 TIME_LIMIT_S: Final = 120.0
 """Seconds that a worker may take to parse and validate, and to make the response; the transaction has no limit."""
 IDLE_S: Final = 60.0
 """Seconds without a request after which a worker ends."""
+_T = TypeVar("_T")
 _PROGRAM: Final = "import gc; gc.disable(); from torc_framework.server.process.large_body_worker import main; main()"
 _SCOPE_KEYS: Final = ("type", "method", "path", "root_path", "query_string", "path_params", "server", "scheme")
 
@@ -131,23 +142,52 @@ class LargeBodyPool:
             RequestError: the body takes too much memory or time (413), or `MAX_IN_PROGRESS` requests are in progress
                 (503).
         """
-        if self._in_progress >= MAX_IN_PROGRESS:
-            raise RequestError(f"{MAX_IN_PROGRESS} large requests are in progress; try again later", 503)
         scope = {name: request.scope[name] for name in _SCOPE_KEYS if name in request.scope}
         scope |= {"headers": [], "torc.caller": request.scope.get("torc.caller")}
         spooled_bytes = len(body) if isinstance(body, SpooledBody) else None
         given = {name: value for name, value in scope.items() if value is not None}
         order = LargeBodyOrder(operation, given, spooled_bytes)
-        self._in_progress += 1
         try:
-            run = asyncio.get_running_loop().run_in_executor
-            result = await run(self._threads, self._carry_out_in_worker, order, body)
+            result = await self._in_thread(partial(self._carry_out_in_worker, order, body))
         finally:
-            self._in_progress -= 1
             self._end_idle_later()
+        run = asyncio.get_running_loop().run_in_executor
         await run(self._threads, self._database.notify_listeners, result.committed)
         add_log_fields(request, **result.facts)
         return Response(result.content, result.status, result.headers)
+
+    async def carry_out_lines(
+        self, operation: str, function: Callable[[Request, SpooledBody], Response], request: Request, body: SpooledBody
+    ) -> Response:
+        """Return the response to a request whose body is parsed line by line, made by a thread or by a worker process.
+
+        Args:
+            operation: Name of the operation, for a worker.
+            function: The operation itself, for a thread.
+            request: The request.
+            body: Its body.
+
+        Raises:
+            RequestError: as `carry_out`.
+        """
+        if len(body) <= THREAD_BYTES and body.longest_line <= THREAD_LINE_BYTES:
+            return await self._in_thread(partial(function, request, body))
+        return await self.carry_out(operation, request, body)
+
+    async def _in_thread(self, function: Callable[[], _T]) -> _T:
+        """Call a function in one of the threads, which wait for workers or read spooled bodies.
+
+        Raises:
+            RequestError: `MAX_IN_PROGRESS` requests are in progress (503).
+        """
+        if self._in_progress >= MAX_IN_PROGRESS:
+            raise RequestError(f"{MAX_IN_PROGRESS} large requests are in progress; try again later", 503)
+        self._in_progress += 1
+        try:
+            run = asyncio.get_running_loop().run_in_executor
+            return await run(self._threads, function)
+        finally:
+            self._in_progress -= 1
 
     def _carry_out_in_worker(self, order: LargeBodyOrder, body: bytes | SpooledBody) -> LargeBodyResult:
         """Carry out an order in an idle or new worker; called in a thread."""

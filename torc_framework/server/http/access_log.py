@@ -14,7 +14,7 @@ import msgspec
 from starlette.requests import Request
 
 from torc_framework.models.events import EventSeverity, severity_of
-from torc_framework.server.logs import log_fields
+from torc_framework.server.logs import LogLine, log_fields, log_lines
 from torc_framework.server.settings import API_PREFIX
 from torc_framework.store.database.base import Database
 
@@ -30,6 +30,7 @@ _LEVELS: Final = {
     EventSeverity.WARNING: logging.WARNING,
     EventSeverity.ERROR: logging.WARNING,  # a failed job is not an error of the server
 }
+_decode: Final = msgspec.json.Decoder().decode
 _OWN_ID: Final = {"workflows": "workflow_id", "jobs": "job_id", "compute_nodes": "compute_node_id"}
 """Name of the log field for the id in a path, by the collection in the path."""
 
@@ -81,8 +82,13 @@ def log_events(database: Database) -> None:
 
 
 def _log_stored_events(events: list[tuple[int, int, str]]) -> None:
+    lines = []
     for workflow_id, _, text in events:
-        data = msgspec.json.decode(text)
+        data = _decode(text)
         level = _LEVELS[severity_of(data)]
         if _EVENTS.isEnabledFor(level):
-            _EVENTS.log(level, data.pop("event_type"), extra=log_fields(**{"workflow_id": workflow_id, **data}))
+            message = data.pop("event_type")
+            fields = {name: value for name, value in data.items() if value is not None}
+            lines.append(LogLine(level, message, {"workflow_id": workflow_id, **fields}))
+    if lines:
+        log_lines(_EVENTS, lines)

@@ -21,10 +21,17 @@ class SpooledBody:
     """A body in a temporary file without a name, which a killed process does not leave behind.
 
     As a context, it closes the file at the end.
+
+    Attributes:
+        file: The file.
+        size: Its length, in bytes.
+        longest_line: Upper limit of the length of its lines, in bytes; more than the longest one by at most the size
+            of a part in which the body arrived.
     """
 
     file: IO[bytes]
     size: int
+    longest_line: int
 
     def __len__(self) -> int:
         return self.size
@@ -52,9 +59,12 @@ async def spooled_body(request: Request) -> SpooledBody:
     file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     try:
         size, piece = 0, bytearray()
+        longest_line = line = 0  # `line` is the length of the text since the last line end
         async for chunk in request.stream():
             size += len(chunk)
             piece += chunk
+            longest_line = max(longest_line, line + len(chunk))
+            line = line + len(chunk) if (last_end := chunk.rfind(b"\n")) < 0 else len(chunk) - last_end - 1
             if len(piece) >= _PIECE_BYTES:
                 await run_in_threadpool(file.write, bytes(piece))
                 piece.clear()
@@ -68,7 +78,7 @@ async def spooled_body(request: Request) -> SpooledBody:
     except BaseException:
         file.close()
         raise
-    return SpooledBody(file, size)
+    return SpooledBody(file, size, longest_line)
 
 
 def _write_rest(file: IO[bytes], piece: bytearray) -> None:

@@ -139,7 +139,7 @@ def run_worker(channel: Connection, database: Database, operations: Mapping[str,
 def _received_body(channel: Connection, order: LargeBodyOrder) -> bytes | SpooledBody:
     if order.spooled_bytes is None:
         return channel.recv_bytes()
-    return SpooledBody(os.fdopen(recv_handle(channel), "rb"), order.spooled_bytes)
+    return SpooledBody(os.fdopen(recv_handle(channel), "rb"), order.spooled_bytes, longest_line=order.spooled_bytes)
 
 
 def _operations(database: Database) -> dict[str, Operation]:

@@ -36,8 +36,8 @@ def serve(
 ) -> int:
     """Serve until SIGTERM, SIGINT, the end of the parent or the idle end; return the exit code of the process.
 
-    A free port (``port`` 0) is printed as soon as the kernel accepts connections; requests are answered once the
-    application is imported.
+    A free port (``port`` 0), or that of an embedded server, is printed as soon as the kernel accepts connections;
+    requests are answered once the application is imported.
 
     Args:
         ready: Called with the port when requests are answered. A daemon passes it: then no port is printed and nothing
@@ -56,7 +56,7 @@ def serve(
     check_database(settings.database)
     listener = _listen(settings)
     port = listener.getsockname()[1]
-    if settings.port == 0 and ready is None:
+    if (settings.port == 0 or settings.parent_fd is not None) and ready is None:
         print(f"TORC_SERVER_PORT={port}", flush=True)
     app = _load(settings, on_stderr=ready is None)
 

@@ -1,6 +1,7 @@
 """Entries of jobs from the slices of a JSON file: read, checked and structured slice by slice."""
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +20,7 @@ from torc_framework.spec.reading.read_json import parse_json
 
 _PLAIN_JOBS: Final = msgspec.json.Decoder(list[PlainJob])
 _encode: Final = msgspec.json.Encoder().encode
-_SPACES_BEFORE_COLONS: Final = (b" :", b"\n:", b"\t:", b"\r:")
+_DEPENDS_ON: Final = attrgetter("depends_on")
 
 
 class NotInSlicesError(Exception):
@@ -37,7 +38,8 @@ class JobEntries:
 
     file: JsonSlices
     schema: Schema
-    _are_plain: dict[int, bool] = field(factory=dict, init=False)  # by the position of a slice's first entry
+    _have_options: dict[int, bool | None] = field(factory=dict, init=False)
+    """By the position of a slice's first entry: whether its jobs may have options; None if they are not plain."""
 
     def slices(self) -> Iterator[JobSlice]:
         """Yield all entries.
@@ -47,37 +49,35 @@ class JobEntries:
             SpecError: the file was changed after it was divided.
         """
         for part, text in self.file.texts():
-            yield JobSlice(self._jobs_of(part, text), range(part.first, part.first + part.count))
+            yield self._slice_of(part, text)
 
-    def _jobs_of(self, part: TextSlice, text: bytes) -> list[Any]:
-        are_plain = self._are_plain.get(part.first)
-        if are_plain:
-            return _PLAIN_JOBS.decode(text)  # they were checked before
-        jobs = _plain_jobs(text) if are_plain is None else None
-        self._are_plain[part.first] = jobs is not None
-        return _checked_jobs(text, self.schema) if jobs is None else jobs
+    def _slice_of(self, part: TextSlice, text: bytes) -> JobSlice:
+        origins, known = range(part.first, part.first + part.count), part.first in self._have_options
+        if known and (have_options := self._have_options[part.first]) is not None:
+            return JobSlice(_PLAIN_JOBS.decode(text), origins, have_options=have_options)  # they were checked before
+        plain = None if known else _plain_jobs(text)
+        self._have_options[part.first] = None if plain is None else plain[1]
+        if plain is None:
+            return JobSlice(_checked_jobs(text, self.schema), origins)
+        return JobSlice(plain[0], origins, have_options=plain[1])
 
 
-def _plain_jobs(text: bytes) -> list[PlainJob] | None:
-    """Return the jobs of a slice if all are plain ones and have no references."""
-    if b"${" in text or may_have_odd_texts(text):
+def _plain_jobs(text: bytes) -> tuple[list[PlainJob], bool] | None:
+    """Return the jobs of a slice, and whether they may have options, if all are plain ones and have no references.
+
+    No job of the slice has a key twice, of which the decoder would take the last one.
+    """
+    if (b"$" in text and b"${" in text) or may_have_odd_texts(text):
         return None
     try:
         jobs = _PLAIN_JOBS.decode(text)
     except NOT_DECODED:
         return None
-    return jobs if _has_each_key_once(text, jobs) else None
-
-
-def _has_each_key_once(text: bytes, jobs: list[PlainJob]) -> bool:
-    """Return whether no job of a slice certainly has a key twice, of which the decoder takes the last.
-
-    A quote before a colon ends a key, or is an escaped one in a text, which is the same in the written and in the
-    encoded jobs. The encoded jobs lack the keys that were there twice, and those with a default.
-    """
-    if any(spaces in text for spaces in _SPACES_BEFORE_COLONS):
-        return False
-    return text.count(b'":') == _encode(jobs).count(b'":')
+    encoded = _encode(jobs)  # it lacks the keys that were there twice, and those with a default
+    if text.count(b":") != encoded.count(b":"):
+        return None
+    without_options = 3 * len(jobs) - [*map(_DEPENDS_ON, jobs)].count(None)
+    return jobs, encoded.count(b'":') != without_options
 
 
 def _checked_jobs(text: bytes, schema: Schema) -> list[Any]:

@@ -20,10 +20,12 @@ class JobSlice:
     Attributes:
         jobs: The jobs.
         origins: For each the position of its entry in the file.
+        have_options: False if all are plain jobs with no more than a name, a command and ``depends_on``.
     """
 
     jobs: Sequence[JobSpec | PlainJob]
     origins: Sequence[int]
+    have_options: bool = True
 
     @property
     def is_plain(self) -> bool:

@@ -1,7 +1,6 @@
 """Planned jobs, from the jobs of a spec: names become positions, references become paths."""
 
-from collections.abc import Callable, Iterable, Mapping
-from itertools import repeat
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from torc_framework.distributions import how_to_get
 from torc_framework.errors import suggestion
 from torc_framework.models.plan import PlannedJob
 from torc_framework.models.plan_inputs import PlanInputs
+from torc_framework.models.plan_parts import JobColumns
 from torc_framework.spec.expansion.job_slices import JobSlice
 from torc_framework.spec.language.findings import Problems, SpecFinding
 from torc_framework.spec.language.model import JobSpec, WorkflowSpec
@@ -29,14 +29,9 @@ _bound: Final = attrgetter(
     "resource_requirements", "failure_handler", "scheduler", "slurm_scheduler", "executor", "shell", "stdio"
 )
 """Returns what a job refers to, besides jobs, files and user data."""
-_PLAIN_FIELDS: Final = tuple(name for name in PlainJob.__struct_fields__ if name != "depends_on")
+_PLAIN_FIELDS: Final = {name: attrgetter(name) for name in PlainJob.__struct_fields__ if name != "depends_on"}
 _REQUIRED: Final = ("name", "command")
-"""The first fields of a planned job, which have no default."""
-_COLUMNS: Final = tuple(
-    (each.name, attrgetter(each.name) if each.name in _PLAIN_FIELDS else None, each.default)
-    for each in msgspec.structs.fields(PlannedJob)
-)
-"""For each field of a planned job: its name, the function that returns it from a plain job, and its default."""
+"""The fields of a planned job that have no default."""
 
 
 @define
@@ -89,11 +84,16 @@ class JobPlanner:
         """
         columns = self._columns(part) if part.is_plain else None
         if columns is not None:
-            return list(map(PlannedJob, *columns))
+            return columns.jobs()
         return [
             self._planned(_as_spec(job), origin, position)
             for position, (job, origin) in enumerate(zip(part.jobs, part.origins, strict=True), start)
         ]
+
+    def columns(self, part: JobSlice, start: int) -> JobColumns:
+        """Return the planned jobs of a slice as columns; the arguments are those of `plan`."""
+        columns = self._columns(part) if part.is_plain else None
+        return JobColumns.of(self.plan(part, start)) if columns is None else columns
 
     def check(self, part: JobSlice, start: int) -> None:
         """Add the findings of the jobs of a slice, their relations and what they read and write."""
@@ -106,24 +106,22 @@ class JobPlanner:
             return False
         return all(self._good_values(name, values[name]) is not None for name in CHECKED_FIELDS)
 
-    def _columns(self, part: JobSlice) -> list[Iterable[Any]] | None:
-        """Return each field of the planned jobs of plain jobs; None if one of the jobs is not in order."""
+    def _columns(self, part: JobSlice) -> JobColumns | None:
+        """Return the planned jobs of plain jobs; None if one of the jobs is not in order."""
         if self.spec.container or self.spec.executor_options:
             return None
-        columns: list[Iterable[Any]] = []
-        for name, get, default in _COLUMNS:
-            if get is None or (name not in _REQUIRED and name not in self.given):
-                columns.append(repeat(default))
+        columns: dict[str, Any] = {}
+        for name, get in _PLAIN_FIELDS.items():
+            if name not in _REQUIRED and name not in self.given:
                 continue
             values = [*map(get, part.jobs)]
-            if name not in CHECKED_FIELDS:
-                columns.append(values)
-                continue
-            good = self._good_values(name, set(values))
-            if good is None:
-                return None
-            columns.append(map(good.__getitem__, values))
-        return columns if self.given else columns[: len(_REQUIRED)]
+            if name in CHECKED_FIELDS:
+                good = self._good_values(name, set(values))
+                if good is None:
+                    return None
+                values = [*map(good.__getitem__, values)]
+            columns[name] = values
+        return JobColumns(**columns)
 
     def _good_values(self, name: str, values: set[Any]) -> dict[Any, Any] | None:
         """Return what the values of a field of plain jobs become in planned jobs; None if one is wrong."""

@@ -203,7 +203,7 @@ class _Resolver:
         for start in range(0, len(pairs), 2 * SLICE_JOBS):
             yield PlanSlice(dependencies=pairs[start : start + 2 * SLICE_JOBS].tolist())
         for part, start in self._placed_slices():
-            yield PlanSlice(jobs=self.planner.plan(part, start))
+            yield PlanSlice(jobs=self.planner.columns(part, start))
 
     def _paths(self) -> list[str]:
         return [item.path for item in self.expanded.files.items]

@@ -1,7 +1,8 @@
 """The first pass over the jobs of a spec: their names, and all of plain jobs that has to be known before their plan."""
 
 from array import array
-from operator import attrgetter
+from itertools import repeat
+from operator import attrgetter, eq, itemgetter
 from typing import Any, Final
 
 from attrs import Factory, define
@@ -18,6 +19,7 @@ _OPTIONAL: Final = {
 }
 """Default values of the optional fields of plain jobs."""
 _VALUES: Final = tuple((name, attrgetter(name)) for name in _OPTIONAL)
+_first: Final = itemgetter(0)
 _name: Final = attrgetter("name")
 _depends_on: Final = attrgetter("depends_on")
 _depends_on_regexes: Final = attrgetter("depends_on_regexes")
@@ -53,7 +55,10 @@ class JobSurvey:
             self.is_plain, self.pairs = False, None
             return
         for name, get in _VALUES:
-            self.values[name].update(map(get, part.jobs))
+            if part.have_options:
+                self.values[name].update(map(get, part.jobs))
+            else:
+                self.values[name].add(_OPTIONAL[name])
         if has_names and self.pairs is not None and not self._add_pairs(awaited, start):
             self.pairs = None
 
@@ -65,11 +70,12 @@ class JobSurvey:
     def _add_pairs(self, awaited: list[list[str] | None], start: int) -> bool:
         """Add the dependencies of consecutive jobs; return False if they are not all pairs with jobs before."""
         assert self.pairs is not None
-        position_of, add = self.names.positions.get, self.pairs.extend
-        for position, names in enumerate(awaited, start):
-            if names:
-                on = position_of(names[0])
-                if on is None or on == position or len(names) > 1:
-                    return False
-                add((position, on))
+        waiting = [position for position, names in enumerate(awaited, start) if names]
+        lists = [*filter(None, awaited)]
+        found = [*map(self.names.positions.get, map(_first, lists), repeat(-1))]
+        if max(map(len, lists)) > 1 or min(found) < 0 or any(map(eq, waiting, found)):
+            return False
+        pairs = array("i", bytes(8 * len(waiting)))
+        pairs[0::2], pairs[1::2] = array("i", waiting), array("i", found)
+        self.pairs += pairs
         return True

@@ -7,7 +7,7 @@ are compared and sorted by their code points, in a database of any locale.
 import json
 import re
 from collections.abc import Iterable, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import Any, Final
 
 import psycopg
@@ -24,6 +24,7 @@ from torc_framework.store.database.sql import (
     RELEASE_SAVEPOINT,
     Insertion,
     Row,
+    Same,
     Statement,
     Tx,
 )
@@ -154,3 +155,8 @@ class PostgresTx(Tx):
         with self._cursor.copy(f"COPY {quote(statement.table)} ({columns}) FROM STDIN") as copy:
             for row in chain(first, left):
                 copy.write_row(row)
+
+    def insert_columns(self, statement: Insertion, columns: Sequence[Iterable[Any] | Same]) -> None:
+        """Insert rows that are given as columns, at least one of which is no `Same`."""
+        endless = (repeat(each.value) if isinstance(each, Same) else each for each in columns)
+        self.insert(statement, zip(*endless, strict=False))

@@ -5,13 +5,14 @@ have passed, only numbers stay in memory.
 """
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
-from operator import attrgetter, gt, lt
-from typing import Any, Final
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice, repeat
+from operator import add, gt, lt, mul
+from typing import Final
 
-from torc_framework.models.plan import PlannedJob
-from torc_framework.models.plan_parts import PlanHead, PlanSlice
+from torc_framework.models.executor_options import ExecutorOptions
+from torc_framework.models.plan_parts import JobColumns, PlanHead, PlanSlice
 from torc_framework.store.errors import RuleError
 from torc_framework.store.job_state.dependency_cycles import nodes_in_or_behind_cycles
 from torc_framework.store.records.failure_rules import check_rules
@@ -33,29 +34,45 @@ _SINGLES: Final = {
     "failure_handler": "failure_handlers",
     "scheduler": "slurm_schedulers",
 }
-_ATTRIBUTES: Final[dict[str, Callable[[Any], Any]]] = {name: attrgetter(name) for name in (*_LISTS, *_SINGLES)}
-_NAME: Final = attrgetter("name")
-_SHELL: Final = attrgetter("shell")
+_COLUMNS: Final = JobColumns.__struct_fields__
 _GROUPS: Final = 64
 """Number of groups of `_DistinctNumbers`; a group of a million numbers takes two MiB while it is counted."""
+_SORTED_AT_ONCE: Final = 10_000
+"""Fewest numbers that are worth the search for the bounds of all groups."""
 _NAMES_SHOWN: Final = 10
 
 
 class _DistinctNumbers:
-    """Numbers of 64 bits, and whether one of them occurs twice; each takes eight bytes."""
+    """Numbers of 64 bits, and whether one of them occurs twice; each takes eight bytes.
 
-    def __init__(self) -> None:
+    Args:
+        low: The smallest number.
+        high: What all numbers are below; they should be spread evenly in between.
+    """
+
+    def __init__(self, low: int, high: int) -> None:
+        self._bounds = [low + (high - low) * n // _GROUPS for n in range(1, _GROUPS)]
         self._groups = [array("q") for _ in range(_GROUPS)]
+        self._new = array("q")
 
     def add(self, numbers: Iterable[int]) -> None:
         """Add numbers."""
-        appends = [group.append for group in self._groups]
-        for number in numbers:
-            appends[number % _GROUPS](number)
+        self._new.extend(numbers)
+        if len(self._new) >= _SORTED_AT_ONCE:
+            self._sort_in()
 
     def repeated(self) -> int:
         """Return how many numbers were added before."""
+        self._sort_in()
         return sum(len(group) - len(set(group)) for group in self._groups)
+
+    def _sort_in(self) -> None:
+        """Move the new numbers to their groups."""
+        ordered = array("q", sorted(self._new))
+        self._new = array("q")
+        ends = [*(bisect_left(ordered, bound) for bound in self._bounds), len(ordered)]
+        for group, start, end in zip(self._groups, [0, *ends], ends, strict=False):
+            group.extend(ordered[start:end])
 
 
 class PlanChecks:
@@ -69,7 +86,7 @@ class PlanChecks:
         self._pairs = array("i")
         """The dependencies, until their order is checked."""
         self._dependency_count = 0
-        self._names = _DistinctNumbers()
+        self._names = _DistinctNumbers(-(2**63), 2**63)
         self._shells: set[str | None] = {None}
         self._job_count = 0
         self._stuck: dict[int, str] | None = None
@@ -113,7 +130,7 @@ class PlanChecks:
         for part in slices:
             if part.dependencies:
                 self._check_dependencies(part.dependencies)
-            if part.jobs:
+            if part.jobs is not None:
                 if self._stuck is None:
                     self._check_order()
                 self._check_jobs(part.jobs)
@@ -133,27 +150,33 @@ class PlanChecks:
         self._pairs.extend(positions)
         self._dependency_count += len(positions) // 2
 
-    def _check_jobs(self, jobs: Sequence[PlannedJob]) -> None:
-        if not all(map(_NAME, jobs)):
+    def _check_jobs(self, jobs: JobColumns) -> None:
+        size = len(jobs.name)
+        columns = {name: column for name in _COLUMNS if (column := getattr(jobs, name)) is not None}
+        for name, column in columns.items():
+            if len(column) != size:
+                raise RuleError(f"jobs: a slice has {size} names and {len(column)} values of {name}")
+        if self._job_count + size > self._head.job_count:
+            raise RuleError(f"the plan has more jobs than the {self._head.job_count} that its head announces")
+        if not all(jobs.name):
             raise RuleError("a job has no name")
-        self._names.add(map(hash, map(_NAME, jobs)))
-        shells = {*map(_SHELL, jobs)}
+        self._names.add(map(hash, jobs.name))
+        shells = {*(jobs.shell or ())}
         for shell in shells - self._shells:
             check_shell(shell)
         self._shells |= shells
-        check_options(jobs)
-        for name, target in _SINGLES.items():
-            positions = {*map(_ATTRIBUTES[name], jobs)} - {None}
-            _check_positions(name, positions, len(getattr(self._head, target)))
-        for name, target in _LISTS.items():
-            lists = [*filter(None, map(_ATTRIBUTES[name], jobs))]
-            _check_positions(name, chain.from_iterable(lists), len(getattr(self._head, target)))
+        check_options(jobs.name, jobs.executor_options or ())
+        for name in _SINGLES.keys() & columns.keys():
+            _check_positions(name, {*columns[name]} - {None}, len(getattr(self._head, _SINGLES[name])))
+        for name in _LISTS.keys() & columns.keys():
+            lists = [*filter(None, columns[name])]
+            _check_positions(name, chain.from_iterable(lists), len(getattr(self._head, _LISTS[name])))
             if any(len(set(several)) != len(several) for several in lists if len(several) > 1):
                 raise RuleError(f"{name}: a job lists one twice")
         if self._stuck:
-            for position in self._stuck.keys() & range(self._job_count, self._job_count + len(jobs)):
-                self._stuck[position] = jobs[position - self._job_count].name
-        self._job_count += len(jobs)
+            for position in self._stuck.keys() & range(self._job_count, self._job_count + size):
+                self._stuck[position] = jobs.name[position - self._job_count]
+        self._job_count += size
 
     def _check_order(self) -> None:
         """Find repeated dependencies, which are refused at once, and cycles, which are refused when names are known."""
@@ -188,13 +211,18 @@ class PlanChecks:
             raise RuleError(f"the dependencies have a cycle; among its jobs or waiting for it: {names}")
 
 
-def check_options(jobs: Iterable[PlannedJob]) -> None:
-    """Raise `RuleError` unless the options of executors that jobs have are of the form and size that is allowed."""
+def check_options(names: Sequence[str], options: Iterable[ExecutorOptions | None]) -> None:
+    """Raise `RuleError` unless the options of executors that jobs have are of the form and size that is allowed.
+
+    Args:
+        names: The names of the jobs.
+        options: For each job its options.
+    """
     checked: set[int] = set()
-    for job in jobs:
-        if job.executor_options is not None and id(job.executor_options) not in checked:
-            check_executor_options(job.executor_options, f"job {job.name!r}: ")
-            checked.add(id(job.executor_options))
+    for name, given in zip(names, options, strict=False):
+        if given is not None and id(given) not in checked:
+            check_executor_options(given, f"job {name!r}: ")
+            checked.add(id(given))
 
 
 def check_names(kind: str, names: Iterable[str], count: int) -> None:
@@ -216,9 +244,11 @@ def _check_positions(name: str, positions: Iterable[int], count: int) -> None:
 
 def _has_repeated_pair(waiting: Sequence[int], awaited: Sequence[int], job_count: int) -> bool:
     """Return whether a pair of positions occurs twice."""
-    codes = array("q", (job * job_count + on for job, on in zip(waiting, awaited, strict=True)))
+    if all(map(lt, waiting, islice(waiting, 1, None))):
+        return False  # each job waits for one
+    codes = array("q", map(add, map(mul, waiting, repeat(job_count)), awaited))
     if all(map(lt, codes, islice(codes, 1, None))):
         return False  # they are in order, as plans from specs have them
-    distinct = _DistinctNumbers()
+    distinct = _DistinctNumbers(0, job_count**2)
     distinct.add(codes)
     return distinct.repeated() > 0

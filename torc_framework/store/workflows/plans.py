@@ -9,8 +9,8 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
-from operator import attrgetter
+from itertools import chain, repeat, zip_longest
+from operator import attrgetter, contains
 from typing import Any, Final
 
 import msgspec
@@ -18,11 +18,11 @@ import sqlalchemy as sa
 from attrs import frozen
 
 from torc_framework.models.executor_options import options_text
-from torc_framework.models.plan import USER_DATA_REFERENCE, Barrier, Plan, PlannedAction, PlannedJob
-from torc_framework.models.plan_parts import PlanHead, PlanParts, PlanSlice, parts_of
+from torc_framework.models.plan import USER_DATA_REFERENCE, Barrier, Plan, PlannedAction
+from torc_framework.models.plan_parts import JOB_DEFAULTS, JobColumns, PlanHead, PlanParts, PlanSlice, parts_of
 from torc_framework.models.records import FieldAccess, ResourceRequirementsRecord, UserDataRecord, WorkflowRecord
 from torc_framework.models.statuses import JobStatus
-from torc_framework.store.database.sql import Insertion, Row, Statement, Tx, insertion, param
+from torc_framework.store.database.sql import Insertion, Row, Same, Statement, Tx, insertion, param
 from torc_framework.store.errors import RuleError
 from torc_framework.store.job_state.triggers import required_triggers
 from torc_framework.store.record_kinds.workflows import WORKFLOWS
@@ -130,6 +130,15 @@ _INSERT_GROUPS: Final = insertion(t.DEPENDENCY_GROUP, "id", "workflow_id", "rema
 _INSERT_MEMBERS: Final = insertion(t.GROUP_MEMBER, "group_id", "job_id")
 _INSERT_WAITERS: Final = insertion(t.GROUP_WAITER, "group_id", "job_id")
 _INSERT_ACTION_JOBS: Final = insertion(t.ACTION_JOB, "action_id", "job_id")
+_JOB_RECORDS: Final = {
+    "resource_requirements": "resource_requirements",
+    "scheduler": "slurm_schedulers",
+    "failure_handler": "failure_handlers",
+}
+"""For each field of a job with the position of a record: the list of the plan."""
+_JOB_DEFAULTS: Final = {
+    name: int(default) if isinstance(default, bool) else default for name, default in JOB_DEFAULTS.items()
+}
 _JOB_RELATIONS: Final = {
     "input_files": (insertion(t.JOB_INPUT_FILE, "job_id", "file_id"), "files"),
     "output_files": (insertion(t.JOB_OUTPUT_FILE, "job_id", "file_id"), "files"),
@@ -233,18 +242,18 @@ def _insert_slices(
     rows = _JobRows(head, placed, status)
     for part in slices:
         positions.extend(part.dependencies)
-        if not part.jobs:
+        if part.jobs is None or not part.jobs.name:
             continue
         blockers = blockers or _blockers(head, positions)
-        tx.insert(_INSERT_JOBS, rows.of(part.jobs, start, blockers[start - first_job :]))
+        jobs, following = part.jobs, start + len(part.jobs.name)
+        tx.insert_columns(_INSERT_JOBS, rows.of(jobs, start, blockers[start - first_job : following - first_job]))
         for relation, (statement, records) in _JOB_RELATIONS.items():
-            tx.insert(statement, _relation_rows(part.jobs, relation, start, placed.first[records]))
-        tx.run_each(_STORE_WRITTEN_TEXTS, _written_texts(part.jobs, start))
-        start += len(part.jobs)
-    tx.insert(
-        _INSERT_DEPENDENCIES,
-        ((first_job + job, first_job + on) for job, on in zip(positions[0::2], positions[1::2], strict=True)),
-    )
+            if (lists := getattr(jobs, relation)) is not None:
+                tx.insert(statement, _relation_rows(lists, start, placed.first[records]))
+        tx.run_each(_STORE_WRITTEN_TEXTS, _written_texts(jobs, start))
+        start = following
+    ids = (map(first_job.__add__, positions[place::2]) for place in (0, 1))
+    tx.insert_columns(_INSERT_DEPENDENCIES, [*ids])
 
 
 def insert_records(tx: Tx, part: str, records: Sequence[Any], workflow_id: int) -> int:
@@ -287,44 +296,61 @@ class _JobRows:
     """The rows of jobs, made from one plan's head and the ids of its records."""
 
     def __init__(self, head: PlanHead, placed: PlanIds, status: tuple[int, int]) -> None:
-        self._placed = placed
         self._status = status
         self._insert_ids = _user_data_ids(head.user_data, placed.first["user_data"])
+        self._same = {"workflow_id": placed.workflow_id, "dependencies_resolved": 1}
+        self._default = placed.first["default"]
+        self._first = {name: placed.first[records] for name, records in _JOB_RECORDS.items()}
 
-    def of(self, jobs: Sequence[PlannedJob], start: int, blockers: Iterable[int]) -> Iterator[Row]:
-        """Yield the rows of jobs.
+    def of(self, jobs: JobColumns, start: int, blockers: Sequence[int]) -> list[Iterable[Any] | Same]:
+        """Return the columns of `_INSERT_JOBS`.
 
         Args:
-            start: Id of the first of these jobs.
-            blockers: The number of blockers of each of these jobs; further ones are ignored.
+            jobs: The jobs.
+            start: Id of the first.
+            blockers: The number of blockers of each.
         """
-        workflow_id, first, (free, waiting) = self._placed.workflow_id, self._placed.first, self._status
-        default, requirements = first["default"], first["resource_requirements"]
-        handlers, schedulers, insert_ids = first["failure_handlers"], first["slurm_schedulers"], self._insert_ids
-        for job_id, (job, waits_for) in enumerate(zip(jobs, blockers, strict=False), start):
-            command, script = job.command, job.invocation_script
-            yield (
-                job_id,
-                workflow_id,
-                job.name,
-                insert_ids(command) if _USER_DATA_MARK in command else command,
-                insert_ids(script) if script is not None and _USER_DATA_MARK in script else script,
-                waiting if waits_for else free,
-                1 if job.cancel_on_blocking_job_failure else 0,
-                1 if job.supports_termination else 0,
-                job.clean_exit_after_stop,
-                default if job.resource_requirements is None else requirements + job.resource_requirements,
-                None if job.scheduler is None else schedulers + job.scheduler,
-                None if job.failure_handler is None else handlers + job.failure_handler,
-                job.executor,
-                job.shell,
-                job.container,
-                None if job.executor_options is None else options_text(job.executor_options),
-                job.stdio,
-                job.delete_stdio_on_success,
-                waits_for,
-                1,
-            )
+        free, waiting = self._status
+        made: dict[str, Iterable[Any]] = {
+            "id": range(start, start + len(jobs.name)),
+            "command": self._with_ids(jobs.command),
+            "blockers": blockers,
+        }
+        if free != waiting:
+            made["status"] = [waiting if waits_for else free for waits_for in blockers]
+        if jobs.invocation_script is not None:
+            made["invocation_script"] = self._with_ids(jobs.invocation_script)
+        if jobs.executor_options is not None:
+            made["executor_options"] = [None if each is None else options_text(each) for each in jobs.executor_options]
+        for name, first in self._first.items():
+            if (positions := getattr(jobs, name)) is not None:
+                absent = self._default if name == "resource_requirements" else None
+                made[f"{name}_id"] = [absent if place is None else first + place for place in positions]
+        for name in ("cancel_on_blocking_job_failure", "supports_termination"):
+            if (flags := getattr(jobs, name)) is not None:
+                made[name] = map(int, flags)
+        same = {**self._same, "status": free, "resource_requirements_id": self._default}
+        return [
+            made.get(name) or _given(jobs, name) or Same(same.get(name, _JOB_DEFAULTS.get(name)))
+            for name in _INSERT_JOBS.columns
+        ]
+
+    def _with_ids(self, texts: Sequence[str | None]) -> Iterable[str | None]:
+        """Return texts with the ids of user data in place of names."""
+        if not _any_refers(texts):
+            return texts
+        return [text if text is None or _USER_DATA_MARK not in text else self._insert_ids(text) for text in texts]
+
+
+def _given(jobs: JobColumns, name: str) -> Sequence[Any] | None:
+    """Return the values of a column of the table that jobs have as well; None if they have its default."""
+    found: Sequence[Any] | None = getattr(jobs, name, None)
+    return found
+
+
+def _any_refers(texts: Sequence[str | None]) -> bool:
+    """Return whether a text may name user data."""
+    return any(map(contains, filter(None, texts), repeat(_USER_DATA_MARK)))
 
 
 def _user_data_ids(records: Sequence[UserDataRecord], first: int) -> Callable[[str], str]:
@@ -339,21 +365,22 @@ def _user_data_ids(records: Sequence[UserDataRecord], first: int) -> Callable[[s
     return lambda text: USER_DATA_REFERENCE.sub(replace, text)
 
 
-def _written_texts(jobs: Sequence[PlannedJob], start: int) -> list[Row]:
+def _written_texts(jobs: JobColumns, start: int) -> list[Row]:
     """Return the texts that name user data, as they were written, of jobs that have such texts."""
+    scripts = jobs.invocation_script or ()
+    if not _any_refers(jobs.command) and not _any_refers(scripts):
+        return []
     found: list[Row] = []
-    for job_id, job in enumerate(jobs, start):
-        command, script = job.command, job.invocation_script
-        if _USER_DATA_MARK in command or (script is not None and _USER_DATA_MARK in script):
-            texts = {"command": command, "invocation_script": script or ""}
-            named = {name: text for name, text in texts.items() if _USER_DATA_MARK in text}
+    for job_id, (command, script) in enumerate(zip_longest(jobs.command, scripts), start):
+        texts = {"command": command, "invocation_script": script}
+        named = {name: text for name, text in texts.items() if text is not None and _USER_DATA_MARK in text}
+        if named:
             found.append((_encode(named).decode(), job_id))
     return found
 
 
-def _relation_rows(jobs: Sequence[PlannedJob], relation: str, start: int, first: int) -> Iterator[Row]:
-    positions = map(attrgetter(relation), jobs)
-    return ((job_id, first + n) for job_id, several in enumerate(positions, start) if several for n in several)
+def _relation_rows(lists: Sequence[Sequence[int] | None], start: int, first: int) -> Iterator[Row]:
+    return ((job_id, first + n) for job_id, several in enumerate(lists, start) for n in several or ())
 
 
 def _insert_barriers(tx: Tx, barriers: Sequence[Barrier], workflow_id: int, first_job: int) -> None:

@@ -7,12 +7,12 @@ import typer
 
 from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.arguments import WorkflowId, pick_workflow
-from torc_framework.cli.shared.job_texts import exit_text
 from torc_framework.cli.shared.listing import ListColumn, list_text, names_text
 from torc_framework.cli.shared.output import Column, print_json, print_table
 from torc_framework.cli.shared.record_options import parse_memory_option, parse_runtime_option
 from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.errors import UserError
+from torc_framework.reports.job_texts import exit_text
 from torc_framework.text.quantities import count_text, duration_text
 from torc_framework.text.status_text import status_glyph
 from torc_framework.text.terminal import print_line
@@ -41,8 +41,6 @@ def _waiting_time(each: "WaitingJob") -> str:
     return duration_text(max(0, round((datetime.now(UTC) - since).total_seconds())))
 
 
-SHOWN_LINES: Final = 20
-"""Lines at the end of standard error that JSON has for each job."""
 WAITING: Final = (
     ListColumn("", lambda each: status_glyph("pending_failed")),
     ListColumn("ID", lambda each: str(each.job.id), right=True),
@@ -101,7 +99,7 @@ def list_(
     waiting = waiting_jobs(session.client, workflow_id, _folder(session, output_dir))
     given = list(session.client.verdicts(workflow_id)) if all_ else []
     if session.wants_json:
-        document: dict[str, Any] = {"workflow_id": workflow_id, "pending_failed": [_as_dict(each) for each in waiting]}
+        document: dict[str, Any] = {"workflow_id": workflow_id, "pending_failed": [each.as_dict() for each in waiting]}
         print_json(document | ({"verdicts": given} if all_ else {}))
         return
     if waiting:
@@ -336,20 +334,3 @@ def _named(verdicts: "Sequence[VerdictRecord]", action: str) -> tuple[list[str],
 
 def _folder(session: Session, output_dir: Path | None) -> Path:
     return (output_dir or session.config.client.run.output_dir).absolute()
-
-
-def _as_dict(each: "WaitingJob") -> dict[str, Any]:
-    failure = each.failure
-    return {
-        "job_id": failure.job_id,
-        "name": failure.job_name,
-        "attempt_id": failure.attempt_id,
-        "run_id": each.result.run_id if each.result else None,
-        "return_code": failure.return_code,
-        "exit_class": failure.verdict.exit_class.value,
-        "reason": failure.verdict.reason,
-        "stderr_path": failure.stderr_path,
-        "stdout_path": failure.stdout_path,
-        "stdio": failure.observation.stdio,
-        "stderr_tail": "".join(each.stderr_tail.splitlines(keepends=True)[-SHOWN_LINES:]),
-    }

@@ -1,7 +1,7 @@
 """``torc status``: is it well, how far is it, when is it done, what now; of one workflow or of all of the user's."""
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -9,19 +9,18 @@ from torc_framework.cli.commands.diagnosis.status_text import status_text
 from torc_framework.cli.shared import completion
 from torc_framework.cli.shared.app import single_command
 from torc_framework.cli.shared.arguments import User
-from torc_framework.cli.shared.job_texts import exit_text, last_line, log_finder
 from torc_framework.cli.shared.listing import omitted_text
 from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.session import Session, session_of
-from torc_framework.cli.shared.workflow_list import overview_values, workflow_list
+from torc_framework.cli.shared.workflow_list import workflow_list
 from torc_framework.errors import ExitStatus
 from torc_framework.models.workflow_states import CANCELED, FAILED, INTERRUPTED, PENDING_FAILED, RUNNING
+from torc_framework.reports.job_texts import last_line, log_finder
+from torc_framework.reports.status_document import overview_values, status_document
 from torc_framework.text.terminal import print_line
 
 if TYPE_CHECKING:
     from torc_framework.models.progress import WorkflowOverview
-    from torc_framework.next_step import NextStep
-    from torc_framework.reports.status import WorkflowStatusReport
 
 MOST_WORKFLOWS: Final = 30
 """Most workflows that the text shows; JSON has all."""
@@ -76,65 +75,11 @@ def _show_one(session: Session, workflow_id: int) -> bool:
     find_logs = log_finder(session.client)
     lines = {each.job.id or 0: last_line(find_logs(each.result)) for each in report.failed if each.result is not None}
     if session.wants_json:
-        print_json(_document(report, lines, step))
+        print_json(status_document(report, lines, None if step is None else step.as_dict()))
     else:
         print(status_text(report, lines, step), end="")
     is_stuck = step is not None and step.command.startswith("torc explain")
     return report.state not in _ENDED_WITHOUT_SUCCESS and not is_stuck
-
-
-def _document(report: "WorkflowStatusReport", lines: dict[int, str], step: "NextStep | None") -> dict[str, Any]:
-    progress, overview = report.progress, report.progress.overview
-    loads = {load.compute_node_id: load for load in progress.loads}
-    return {
-        **overview_values(overview),
-        "status": report.state,
-        "job_counts": report.counts,
-        "interrupted_jobs": report.interrupted,
-        "started_at": progress.started_at,
-        "duration_s": report.duration_s,
-        "remaining_s": report.remaining_s,
-        "groups": [
-            {
-                "first_name": group.first_name,
-                "last_name": group.last_name,
-                "job_count": group.count,
-                "job_counts": group.counts,
-                "waits_for": group.waits_for,
-            }
-            for group in report.groups.groups
-        ],
-        "group_count": report.groups.group_count,
-        "failed_jobs": report.failed_count,
-        "failed": [
-            {
-                "job_id": each.job.id,
-                "job_name": each.job.name,
-                "status": each.job.status,
-                "exit": exit_text(each.result) or None,
-                "exit_class": each.result and each.result.exit_class,
-                "return_code": each.result and each.result.return_code,
-                "completion_time": each.result and each.result.completion_time,
-                "last_line": lines.get(each.job.id or 0) or None,
-            }
-            for each in report.failed
-        ],
-        "runners": [
-            {
-                "compute_node_id": runner.id,
-                "hostname": runner.hostname,
-                "start_time": runner.start_time,
-                "num_cpus": runner.num_cpus,
-                "memory_gb": runner.memory_gb,
-                "jobs": loads[runner.id].jobs if runner.id in loads else 0,
-                "used_cpus": loads[runner.id].num_cpus if runner.id in loads else 0,
-                "used_memory_bytes": loads[runner.id].memory_bytes if runner.id in loads else 0,
-            }
-            for runner in report.runners
-        ],
-        "next": step and step.as_dict(),
-        "next_command": step and step.command,
-    }
 
 
 # --- all workflows --------------------------------------------------------------------------------

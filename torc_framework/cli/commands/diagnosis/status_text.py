@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from torc_framework.cli.shared.job_texts import exit_text
 from torc_framework.cli.shared.listing import ListColumn, list_text
 from torc_framework.models.progress import LikeNamedJobs
+from torc_framework.reports.job_texts import exit_text
 from torc_framework.text.colours import painted, uses_unicode
 from torc_framework.text.headline import headline, trouble_texts
 from torc_framework.text.quantities import count_text, percent_text, relative_time_text, size_text

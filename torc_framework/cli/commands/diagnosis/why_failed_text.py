@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from torc_framework.cli.shared.job_texts import shown_path
 from torc_framework.cli.shared.listing import ListColumn, list_text, names_text, output_width
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.workflow_states import workflow_state
+from torc_framework.reports.job_texts import shown_path
 from torc_framework.text.colours import painted, uses_unicode
 from torc_framework.text.headline import WORKFLOW_LOOKS, workflow_glyph
 from torc_framework.text.quantities import core_time_text, count_text, duration_text

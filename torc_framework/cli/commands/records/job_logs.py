@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from torc_framework.cli.commands.records.attempt_location import AttemptFinder, AttemptState, LocatedAttempt
 from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import OperatorError, UserError
+from torc_framework.logs.attempt_location import AttemptFinder, AttemptState, LocatedAttempt
 from torc_framework.models.records import JobRecord
 from torc_framework.models.statuses import UNFINISHED, JobStatus
 from torc_framework.models.stdio import DELETED

@@ -35,10 +35,11 @@ from torc_framework.cli.shared.record_options import (
 )
 from torc_framework.cli.shared.record_output import show_one
 from torc_framework.cli.shared.session import Session, session_of
-from torc_framework.cli.shared.workflow_list import overview_values, workflow_list
+from torc_framework.cli.shared.workflow_list import workflow_list
 from torc_framework.errors import UserError
 from torc_framework.models.records import WorkflowRecord
 from torc_framework.models.statuses import LIVE
+from torc_framework.reports.status_document import overview_values
 from torc_framework.text.terminal import print_line
 
 app = CommandGroup(

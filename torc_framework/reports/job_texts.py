@@ -19,12 +19,13 @@ DEFAULT_FOLDER: Final = Path("output")
 _TAIL_BYTES: Final = 1 << 14
 _PLAIN: Final = (ExitClass.USER_ERROR, ExitClass.SIGNALED, ExitClass.UNKNOWN, ExitClass.SUCCESS)
 """Classes of which code or signal says more than the class."""
-_WORDS: Final = {
+CLASS_WORDS: Final = {
     ExitClass.OOM: "out of memory",
     ExitClass.TIMEOUT: "out of time",
     ExitClass.LAUNCH_FAILURE: "not started",
     ExitClass.OUTPUT_MISSING: "no output file",
 }
+"""Words for classes of endings where the class itself, with blanks, is none."""
 
 
 def exit_text(result: ResultRecord | JobEnding | None) -> str:
@@ -33,7 +34,7 @@ def exit_text(result: ResultRecord | JobEnding | None) -> str:
         return ""
     known = ExitClass(result.exit_class) if result.exit_class in set(ExitClass) else ExitClass.UNKNOWN
     if known not in _PLAIN:
-        return _WORDS.get(known, known.value.replace("_", " "))
+        return CLASS_WORDS.get(known, known.value.replace("_", " "))
     if result.signal is not None:
         return signal_name(result.signal)
     return f"code {result.return_code if result.exit_code is None else result.exit_code}"

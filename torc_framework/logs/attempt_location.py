@@ -107,7 +107,7 @@ class AttemptFinder:
         found = self.last()
         if found is not None:
             return found
-        known = sorted(set(self._attempts()))
+        known = self.attempts()
         if not known:
             raise UserError(f"{self.job_text} has not begun: it is {self.job.status}")
         names = ", ".join(f"attempt {each.attempt_id} of run {each.run_id}" for each in known)
@@ -125,6 +125,10 @@ class AttemptFinder:
         folder = self.output_dir or (node and output_dir_of(node)) or Path("output")
         logs = attempt_logs(folder, job.workflow_id, job.id or 0, state.run_id, state.attempt_id, stdio=state.stdio)
         return LocatedAttempt(state, logs, machine_of(node) if node else os.uname().nodename)
+
+    def attempts(self) -> list[AttemptState]:
+        """Return all attempts of the job, oldest first."""
+        return sorted(set(self._attempts()))
 
     def _is_wanted(self, state: AttemptState) -> bool:
         return self.run_id in (None, state.run_id) and self.attempt_id in (None, state.attempt_id)

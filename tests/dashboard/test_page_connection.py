@@ -1,0 +1,161 @@
+"""The page when the server goes away, behind a proxy, in several tabs, and for readers who may do less."""
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser_pages import DashPage, open_dash
+from dash_bench import DashProgram, DashReader, running_dash
+from playwright.sync_api import Browser, expect
+
+BACK_MS = 60_000
+NGINX = """
+daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/error.log;
+events {{ }}
+http {{
+  access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/f;
+  uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+  server {{
+    listen 127.0.0.1:{port};
+    location /torc/ {{ proxy_pass {base}; proxy_http_version 1.1; proxy_set_header Host $http_host; }}
+  }}
+}}
+"""
+
+
+def test_a_lost_server_is_told_and_found_again(browser: Browser, tmp_path: Path) -> None:
+    """What is shown stays, marked as old; buttons are grey; when the server is back the page goes on by itself."""
+    with running_dash(tmp_path, "--standalone", "--database", str(tmp_path / "torc.db")) as dash:
+        owner = dash.owner()
+        workflow = owner.create({"name": "steady", "jobs": [{"name": "a", "command": "true"}]})
+        with open_dash(browser, dash.url) as opened:
+            shown = opened.show(f"w/{workflow}")
+            expect(shown.locator(".connection")).to_have_text("● Live")
+            owner.http.post("dash/server/stop")
+            expect(shown.locator(".connection.away")).to_contain_text("Server away", timeout=BACK_MS)
+            expect(shown.locator(".headline")).to_contain_text("steady")
+            expect(shown.get_by_role("button", name="Run here…").first).to_be_disabled()
+            owner.http.post("dash/server/start")
+            expect(shown.locator(".connection.live")).to_be_visible(timeout=BACK_MS)
+            expect(shown.get_by_role("button", name="Run here…").first).to_be_enabled()
+            owner.run_to_its_end(workflow)
+            expect(shown.locator(".headline")).to_contain_text("completed: 1 job", timeout=BACK_MS)
+            opened.complaints.clear()  # of requests that failed meanwhile
+
+
+@pytest.fixture
+def proxy(dash_behind_proxy: DashProgram, tmp_path: Path) -> Iterator[str]:
+    """URL of the dashboard behind nginx at a prefix, with nginx's usual buffering."""
+    program = shutil.which("nginx")
+    if program is None:
+        pytest.skip("no nginx: install Debian's package 'nginx-light'")
+    port = int(dash_behind_proxy.folder.joinpath("port").read_text())
+    (tmp_path / "nginx.conf").write_text(NGINX.format(folder=tmp_path, port=port, base=dash_behind_proxy.base))
+    process = subprocess.Popen([program, "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")], stderr=sys.stderr)
+    try:
+        yield f"http://127.0.0.1:{port}/torc/?{dash_behind_proxy.url.partition('?')[2]}"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+
+
+@pytest.fixture
+def dash_behind_proxy(server: str, tmp_path: Path) -> Iterator[DashProgram]:
+    """A dashboard that knows the address under which browsers reach it."""
+    from socket import socket
+
+    with socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    (tmp_path / "port").write_text(str(port))
+    with running_dash(tmp_path, "--api-url", server) as program:
+        yield program
+
+
+def test_live_behind_nginx_at_a_prefix(browser: Browser, dash_behind_proxy: DashProgram, proxy: str) -> None:
+    """Every request is relative, and events come through nginx's buffers at once."""
+    owner = dash_behind_proxy.owner()
+    workflow = owner.create({"name": "proxied", "jobs": [{"name": "a", "command": "echo out"}]})
+    with open_dash(browser, proxy) as opened:
+        shown = opened.show(f"w/{workflow}")
+        expect(shown.locator(".connection")).to_have_text("● Live")
+        owner.run_to_its_end(workflow)
+        expect(shown.locator(".headline")).to_contain_text("completed: 1 job", timeout=BACK_MS)
+        shown.get_by_role("button", name="Archive…").click()
+        shown.get_by_role("dialog").get_by_role("button", name="Archive", exact=True).click()
+        expect(shown.get_by_role("dialog")).to_have_count(0, timeout=BACK_MS)
+        assert {url.split("/torc/")[0] for url in _requested(opened)} == {proxy.partition("/torc/")[0]}
+
+
+def _requested(opened: DashPage) -> list[str]:
+    script = "() => performance.getEntriesByType('resource').map((each) => each.name)"
+    return list(opened.page.evaluate(script))
+
+
+def test_four_tabs_of_two_workflows_are_all_live(browser: Browser, dash: DashProgram, owner: DashReader) -> None:
+    """Each tab holds one stream, so that plain requests of the fourth still get a connection (six per host)."""
+    ids = [owner.create({"name": f"tab{n}", "jobs": [{"name": "a", "command": "true"}]}) for n in range(2)]
+    with open_dash(browser, dash.url) as opened:
+        context = opened.page.context
+        pages = [opened, *(DashPage(context.new_page(), opened.base) for _ in range(3))]
+        for number, each in enumerate(pages):
+            shown = each.show(f"w/{ids[number % 2]}")
+            expect(shown.locator(".connection")).to_have_text("● Live")
+        for id_ in ids:
+            owner.run_to_its_end(id_)
+        for each in pages:
+            expect(each.page.locator(".headline")).to_contain_text("completed: 1 job", timeout=BACK_MS)
+            each.show(f"w/{ids[0]}/jobs")
+            assert each.complaints == []
+
+
+def test_events_of_a_busy_workflow_leave_the_tab_small(browser: Browser, dash: DashProgram, owner: DashReader) -> None:
+    """After 20,000 events the page keeps at most 5,000, and shows new ones when asked."""
+    workflow = owner.create({"name": "busy", "jobs": [{"name": "a", "command": "true"}]})
+    with open_dash(browser, dash.url) as opened:
+        shown = opened.show(f"w/{workflow}/events")
+        script = """async () => {
+            const live = await import(new URL("static/core/live.js", document.baseURI));
+            const common = {type: "job_started", severity: "info", timestamp: Date.now()};
+            const event = (id) => ({...common, id, data: {job_id: id}});
+            for (let round = 0; round < 40; round += 1) {
+                live.receive(Array.from({length: 500}, (_, index) => event(1000000 + 500 * round + index)));
+                await new Promise((done) => setTimeout(done, 10));
+            }
+            await new Promise((done) => setTimeout(done, 600));
+            return live.liveEvents.value.length}"""
+        assert shown.evaluate(script) == 5000
+        shown.get_by_role("button", name="Show").click()
+        assert shown.locator("main tbody tr").count() <= 500
+
+
+def test_a_reader_without_the_token_sees_no_commands(browser: Browser, tmp_path: Path) -> None:
+    """With a server that requires log-in a person logs in by name: views work, commands are not offered."""
+    from programs import BIN, running_server
+
+    htpasswd = tmp_path / "htpasswd"
+    subprocess.run(
+        [BIN / "torc-htpasswd", "add", htpasswd, "ben", "--password", "bens-secret"], check=True, capture_output=True
+    )
+    (tmp_path / "server").mkdir()
+    with (
+        running_server(tmp_path / "server", "--auth-file", str(htpasswd), "--require-auth") as server,
+        running_dash(tmp_path, "--api-url", server) as dash,
+        open_dash(browser, f"{dash.base}#/w") as opened,
+    ):
+        shown = opened.page
+        shown.get_by_label("Name").fill("ben")
+        shown.get_by_label("Password").fill("wrong")
+        shown.get_by_role("button", name="Log in", exact=True).first.click()
+        expect(shown.get_by_role("alert")).to_be_visible()
+        shown.get_by_label("Password").fill("bens-secret")
+        shown.get_by_role("button", name="Log in", exact=True).first.click()
+        expect(shown.get_by_text("No workflows yet.")).to_be_visible(timeout=BACK_MS)
+        expect(shown.get_by_role("link", name="Create")).to_have_count(0)
+        opened.show("server")
+        expect(shown.get_by_role("heading", name="torc-server")).to_be_visible()
+        expect(shown.get_by_role("heading", name="Start and stop")).to_have_count(0)

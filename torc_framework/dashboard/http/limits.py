@@ -1,0 +1,70 @@
+"""The limits on what all readers together, or one of them, may use."""
+
+from typing import Final
+
+SESSIONS: Final = 200
+"""Sessions that are kept; the one that was not used for the longest time ends first."""
+API_BODY_BYTES: Final = 64 << 20
+"""Largest body of a request that is passed on to the server."""
+BODY_BYTES: Final = 18 << 20
+"""Largest body of a request to the dashboard's own routes: a spec as text."""
+SPEC_BYTES: Final = 16 << 20
+"""Longest spec that is sent as text."""
+API_REQUESTS: Final = 200
+"""Requests that are passed on to the server at once."""
+API_REQUESTS_OF_SESSION: Final = 32
+"""The same, of one session."""
+WORK_THREADS: Final = 8
+"""Requests to the dashboard's own routes that are worked on at once."""
+WORK_REQUESTS_OF_SESSION: Final = 32
+"""Requests of one session that are worked on or wait for that."""
+STREAMS: Final = 500
+"""Event streams to readers."""
+STREAMS_OF_SESSION: Final = 32
+"""The same, of one session."""
+FEEDS: Final = 64
+"""Event streams from the server: one for each workflow and user."""
+FEED_IDLE_S: Final = 60.0
+"""Seconds without readers after which a stream from the server is closed."""
+KEPT_EVENTS: Final = 5_000
+"""Latest events of a workflow that are kept for readers; a reader that lacks more has to load all anew."""
+EVENTS_PER_SECOND: Final = 200
+"""Events per second of one stream above which it has numbers of events instead."""
+BATCH_S: Final = 0.25
+"""Least seconds between two batches of events of one stream."""
+STREAM_COMMENT_S: Final = 15.0
+"""Seconds after which a stream without events gets a comment line, so that proxies keep it open."""
+EVENT_BYTES: Final = 1 << 20
+"""Longest line of the server's event stream; a longer one breaks the connection."""
+LOG_PART_BYTES: Final = 1 << 20
+"""Longest part of a log in one answer."""
+LOG_PART_DEFAULT_BYTES: Final = 64 << 10
+"""Length of a part of a log whose length is not given."""
+SEARCH_BYTES: Final = 64 << 20
+"""Bytes of a log that one search reads."""
+SEARCH_MATCHES: Final = 1_000
+"""Most matches in one answer."""
+SHORT_COMMANDS: Final = 4
+"""Commands that run at once, except for those that may take days."""
+LONG_COMMANDS: Final = 16
+"""Commands that run at once and may take days, such as ``torc run``."""
+COMMAND_S: Final = 600.0
+"""Seconds after which a command that should be short is interrupted."""
+KILL_S: Final = 15.0
+"""Seconds between the interruption of a command and its kill."""
+COMMAND_OUTPUT_BYTES: Final = 64 << 10
+"""End of a command's output that is answered as text."""
+COMMAND_DOCUMENT_BYTES: Final = 16 << 20
+"""Longest output that is read as a JSON document."""
+KEPT_COMMANDS: Final = 100
+"""Ended commands that are kept."""
+WAIT_S: Final = 30.0
+"""Most seconds that a request waits for the end of a command."""
+PROBE_S: Final = 10.0
+"""Seconds between two looks at the server while it answers."""
+PROBE_AWAY_S: Final = 2.0
+"""Seconds between two looks at the server while it does not answer."""
+LOGINS: Final = 32
+"""Names and passwords that are checked at once; further log-ins are refused."""
+LOGINS_OF_ADDRESS: Final = 8
+"""The same, of one address."""

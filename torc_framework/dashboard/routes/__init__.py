@@ -1,0 +1,1 @@
+"""The routes below ``api/`` and ``dash/``: requests are checked here, and answered by the other folders."""

@@ -1,0 +1,58 @@
+"""The routes of the server of ``torc-dash --standalone``: its state, start and stop. They are for the owner only."""
+
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from torc_framework.dashboard.access.guard import session_of
+from torc_framework.dashboard.http.errors import RefusedError, json_answer
+from torc_framework.dashboard.routes.queries import require_owner
+from torc_framework.dashboard.routes.work_calls import WorkCalls
+from torc_framework.dashboard.upstream.identity import UpstreamServer
+from torc_framework.dashboard.upstream.monitor import ServerMonitor
+from torc_framework.dashboard.upstream.standalone import StandaloneServer
+
+
+class ServerRoutes:
+    """The routes of the server."""
+
+    def __init__(
+        self, server: StandaloneServer | None, upstream: UpstreamServer, calls: WorkCalls, monitor: ServerMonitor
+    ) -> None:
+        self._server, self._upstream, self._calls, self._monitor = server, upstream, calls, monitor
+
+    def routes(self) -> list[Route]:
+        """Return the routes."""
+        return [
+            Route("/dash/server", self.show, methods=["GET"]),
+            Route("/dash/server/start", self.start, methods=["POST"]),
+            Route("/dash/server/stop", self.stop, methods=["POST"]),
+        ]
+
+    async def show(self, request: Request) -> Response:
+        """Answer the state of the server."""
+        require_owner(request)
+        if self._server is not None:
+            return json_answer(self._server.as_dict())
+        return json_answer(
+            {"standalone": False, "running": None, "pid": None, "url": self._upstream.shown, "database": None}
+        )
+
+    async def start(self, request: Request) -> Response:
+        """Start the server."""
+        return await self._change(request, lambda server: server.start())
+
+    async def stop(self, request: Request) -> Response:
+        """Stop the server."""
+        return await self._change(request, lambda server: server.stop())
+
+    async def _change(self, request: Request, change: Callable[[StandaloneServer], None]) -> Response:
+        require_owner(request)
+        server = self._server
+        if server is None:
+            raise RefusedError(409, "this dashboard uses a server of its own only with --standalone")
+        await self._calls.run(session_of(request), lambda: change(server))
+        await self._monitor.look()
+        return json_answer(server.as_dict())

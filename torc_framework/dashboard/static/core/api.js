@@ -1,0 +1,166 @@
+// Requests to the server: relative addresses, JSON, the token against forged requests, and whether the server answers.
+//
+// `api/` is the API of torc-server, `dash/` are the routes of torc-dash.
+
+import { signal } from "../vendor/ui.js";
+
+/** A refused or failed request; `status` is 0 where no answer came. */
+export class RequestFailure extends Error {
+  /**
+   * @param {string} message
+   * @param {number} status
+   */
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/**
+ * @typedef {object} Session
+ * @property {boolean} logged_in
+ * @property {string | null} user
+ * @property {boolean} is_owner whether the reader may run commands and read files with the rights of torc-dash
+ * @property {string | null} csrf
+ * @property {("token" | "password")[]} logins how a reader may log in
+ * @property {boolean} upstream_requires_login
+ */
+
+/** The reader's session; null until the first answer. @type {{value: Session | null}} */
+export const session = signal(/** @type {Session | null} */ (null));
+
+/**
+ * Whether the server answers: since when it does not, and when the page tries again (milliseconds since the epoch).
+ * @type {{value: {isAway: boolean, since: number, nextTry: number}}}
+ */
+export const server = signal({ isAway: false, since: 0, nextTry: 0 });
+
+/** Increases when the server answers again, and when a reader asks for new data. */
+export const refreshes = signal(0);
+
+/** Whether the reader may run commands. */
+export const isOwner = () => Boolean(session.value?.is_owner);
+
+/** Statuses of a proxy whose server is away. */
+const AWAY = new Set([0, 502, 503, 504]);
+const FIRST_PAUSE_MS = 1000;
+const LONGEST_PAUSE_MS = 15_000;
+let pause = FIRST_PAUSE_MS;
+
+function wentAway() {
+  if (server.value.isAway) return;
+  pause = FIRST_PAUSE_MS;
+  server.value = { isAway: true, since: Date.now(), nextTry: Date.now() + pause };
+  setTimeout(tryAgain, pause);
+}
+
+async function tryAgain() {
+  try {
+    session.value = await get("dash/session");
+    if (session.value?.logged_in) await get("api/ping");
+    server.value = { isAway: false, since: 0, nextTry: 0 };
+    refreshes.value += 1;
+  } catch {
+    pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
+    server.value = { ...server.value, nextTry: Date.now() + pause };
+    setTimeout(tryAgain, pause);
+  }
+}
+
+/** Answers by address, for `If-None-Match`; the oldest are forgotten. @type {Map<string, {etag: string, body: any}>} */
+const tagged = new Map();
+const MOST_TAGGED = 60;
+
+/**
+ * Get JSON.
+ * @param {string} path relative to the page, such as "api/workflows/1"
+ * @param {Record<string, string | number | boolean | undefined | null>} [params]
+ * @param {AbortSignal} [aborted]
+ * @returns {Promise<any>}
+ */
+export async function get(path, params = {}, aborted) {
+  const url = withParams(path, params);
+  const known = tagged.get(url);
+  const answer = await request(url, { headers: known ? { "If-None-Match": known.etag } : {}, signal: aborted });
+  if (answer.status === 304 && known) return known.body;
+  const body = await answer.json();
+  const etag = answer.headers.get("ETag");
+  if (etag) remember(url, { etag, body });
+  return body;
+}
+
+/**
+ * @param {string} url
+ * @param {{etag: string, body: any}} answer
+ */
+function remember(url, answer) {
+  tagged.delete(url);
+  tagged.set(url, answer);
+  const oldest = tagged.keys().next().value;
+  if (tagged.size > MOST_TAGGED && oldest !== undefined) tagged.delete(oldest);
+}
+
+/**
+ * Send JSON, or a text or file as it is; return the JSON of the answer.
+ * @param {"POST" | "PUT" | "DELETE" | "PATCH"} method
+ * @param {string} path
+ * @param {any} [body]
+ * @param {Record<string, string | number | boolean | undefined | null>} [params]
+ * @returns {Promise<any>}
+ */
+export async function send(method, path, body, params = {}) {
+  const isRaw = body instanceof Blob || typeof body === "string";
+  /** @type {Record<string, string>} */
+  const headers = { "X-Torc-CSRF": session.value?.csrf ?? "" };
+  if (body !== undefined) headers["Content-Type"] = isRaw ? "application/octet-stream" : "application/json";
+  const sent = body === undefined || isRaw ? body : JSON.stringify(body);
+  const answer = await request(withParams(path, params), { method, headers, body: sent });
+  const text = await answer.text();
+  return text ? JSON.parse(text) : null;
+}
+
+/**
+ * @param {string} path
+ * @param {Record<string, string | number | boolean | undefined | null>} params
+ */
+export function withParams(path, params) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(params)) {
+    if (value !== undefined && value !== null && value !== "") query.set(name, String(value));
+  }
+  const text = query.toString();
+  return text ? `${path}?${text}` : path;
+}
+
+/**
+ * @param {string} url
+ * @param {RequestInit} options
+ */
+async function request(url, options) {
+  /** @type {Response} */
+  let answer;
+  try {
+    answer = await fetch(url, { ...options, credentials: "same-origin" });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    wentAway();
+    throw new RequestFailure("The server does not answer.", 0);
+  }
+  if (answer.ok || answer.status === 304) return answer;
+  const message = await messageOf(answer);
+  if (AWAY.has(answer.status)) wentAway();
+  if (answer.status === 401 && session.value) session.value = { ...session.value, logged_in: false };
+  throw new RequestFailure(message, answer.status);
+}
+
+/** @param {Response} answer */
+async function messageOf(answer) {
+  try {
+    const body = await answer.json();
+    const message = body?.error?.message ?? body?.error;
+    if (typeof message === "string") return message;
+  } catch {
+    // an answer of a proxy between, which is no JSON
+  }
+  return `The server answered ${answer.status} ${answer.statusText}.`;
+}

@@ -1,0 +1,44 @@
+// What a reader chose for this browser: theme, time zone, density. Kept in the browser's local storage.
+
+import { effect, signal } from "../vendor/ui.js";
+
+const KEY = "torc-dash";
+
+/** @typedef {{theme: "system" | "light" | "dark", zone: "local" | "utc", density: "normal" | "compact"}} Preferences */
+
+/** @type {Preferences} */
+const DEFAULTS = { theme: "system", zone: "local", density: "normal" };
+
+/** @returns {Preferences} */
+function stored() {
+  try {
+    return { ...DEFAULTS, ...JSON.parse(localStorage.getItem(KEY) ?? "{}") };
+  } catch {
+    return DEFAULTS; // storage is off, or holds something else
+  }
+}
+
+/** The choices of this browser. */
+export const preferences = signal(stored());
+
+/** @param {Partial<Preferences>} changes */
+export function prefer(changes) {
+  preferences.value = { ...preferences.value, ...changes };
+}
+
+effect(() => {
+  const { theme, density } = preferences.value;
+  document.documentElement.dataset.theme = theme;
+  document.documentElement.dataset.density = density;
+  try {
+    localStorage.setItem(KEY, JSON.stringify(preferences.value));
+  } catch {
+    // storage is off: the choices last as long as the page
+  }
+});
+
+/** Whether the page is dark now. */
+export function isDark() {
+  const { theme } = preferences.value;
+  return theme === "dark" || (theme === "system" && matchMedia("(prefers-color-scheme: dark)").matches);
+}

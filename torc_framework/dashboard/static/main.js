@@ -1,0 +1,11 @@
+// Starts the page.
+
+import { html, render } from "./vendor/ui.js";
+import { followWorkflow } from "./core/live.js";
+import { loadSession } from "./core/start.js";
+import { App } from "./parts/shell.js";
+
+const place = document.getElementById("app");
+if (place) render(html`<${App} />`, place);
+followWorkflow();
+loadSession();

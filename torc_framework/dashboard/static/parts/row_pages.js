@@ -1,0 +1,103 @@
+// Pages of rows of a long list on the server: those in view are asked for, the oldest are forgotten.
+
+import { signal } from "../vendor/ui.js";
+
+export const PAGE_ROWS = 200;
+const MOST_PAGES = 20;
+const RENEW_MS = 1000;
+
+/**
+ * @typedef {object} RowPage
+ * @property {Record<string, any>[]} rows
+ * @property {number} total rows of the whole list
+ */
+
+/** Rows of one list in one order, by their position. */
+export class RowPages {
+  /** @param {(offset: number, limit: number) => Promise<RowPage>} load */
+  constructor(load) {
+    this.load = load;
+    /** @type {Map<number, Record<string, any>[]>} */
+    this.pages = new Map();
+    /** @type {Set<number>} */
+    this.asked = new Set();
+    this.timer = 0;
+    /** First and last page of the rows in view. @type {[number, number]} */
+    this.inView = [0, 0];
+    /** Increases when rows have come. */
+    this.version = signal(0);
+    this.total = signal(-1);
+    /** @type {{value: Error | null}} */
+    this.error = signal(/** @type {Error | null} */ (null));
+  }
+
+  /**
+   * Return the row at a position, or null while it is under way.
+   * @param {number} position
+   */
+  row(position) {
+    return this.pages.get(Math.floor(position / PAGE_ROWS))?.[position % PAGE_ROWS] ?? null;
+  }
+
+  /**
+   * Ask for the pages of these positions that are not there.
+   * @param {number} first
+   * @param {number} last
+   */
+  want(first, last) {
+    this.inView = [Math.floor(first / PAGE_ROWS), Math.floor(Math.max(first, last) / PAGE_ROWS)];
+    for (let page = this.inView[0]; page <= this.inView[1]; page += 1) {
+      if (!this.pages.has(page)) this.ask(page);
+    }
+  }
+
+  /** Ask again for the pages in view, at most once in `RENEW_MS`; the others are forgotten. */
+  renew() {
+    if (this.timer || document.hidden) return;
+    this.timer = setTimeout(() => {
+      this.timer = 0;
+      const [from, to] = this.inView;
+      for (const page of [...this.pages.keys()]) if (page < from || page > to) this.pages.delete(page);
+      for (let page = from; page <= to; page += 1) this.ask(page);
+    }, RENEW_MS);
+  }
+
+  /** Ask for nothing more. */
+  end() {
+    clearTimeout(this.timer);
+    this.timer = -1;
+  }
+
+  /** @param {number} page */
+  async ask(page) {
+    if (this.asked.has(page)) return;
+    this.asked.add(page);
+    try {
+      const { rows, total } = await this.load(page * PAGE_ROWS, PAGE_ROWS);
+      this.pages.delete(page);
+      this.pages.set(page, rows);
+      for (const oldest of this.pages.keys()) {
+        if (this.pages.size <= MOST_PAGES) break;
+        this.pages.delete(oldest);
+      }
+      this.total.value = total;
+      this.error.value = null;
+      this.version.value += 1;
+    } catch (error) {
+      this.error.value = /** @type {Error} */ (error);
+    } finally {
+      this.asked.delete(page);
+    }
+  }
+}
+
+/**
+ * Turn an answer in columns into rows.
+ * @param {Record<string, any[]>} columns lists of the same length
+ * @returns {Record<string, any>[]}
+ */
+export function rowsOf(columns) {
+  const names = Object.keys(columns);
+  const length = columns[names[0]]?.length ?? 0;
+  return Array.from({ length }, (_, index) => Object.fromEntries(names.map((name) => [name, columns[name][index]])));
+}

@@ -1,0 +1,121 @@
+// The frame of the page: heading, navigation, the state of the connection, and the chosen view.
+
+import { html, signal, useEffect, useRef } from "../vendor/ui.js";
+import { isOwner, send, server, session } from "../core/api.js";
+import { useData } from "../core/data.js";
+import { stream } from "../core/live.js";
+import { isDark, prefer } from "../core/preferences.js";
+import { address, route, workflowId } from "../core/router.js";
+import { agoText, now, zoneName } from "../core/times.js";
+import { Login } from "../views/login.js";
+import { viewOf, WORKFLOW_VIEWS } from "./view_table.js";
+import { Boundary } from "./boundary.js";
+import { Name } from "./basics.js";
+import { DialogPlace } from "./dialog.js";
+import { MessagePlace } from "./messages.js";
+import { PageKeys } from "./page_keys.js";
+
+const isMenuOpen = signal(false);
+
+/** The whole page. */
+export function App() {
+  if (!session.value) return html`<main class="alone"><p class="loading">${server.value.isAway ? "The server does not answer. Trying again…" : "Loading…"}</p></main>`;
+  if (!session.value.logged_in) return html`<${Login} />`;
+  return html`
+    <a class="skip" href="#main" onClick=${skipToMain}>Skip to content</a>
+    <${Header} />
+    <div class="frame">
+      <${Navigation} />
+      <${Main} />
+    </div>
+    <${PageKeys} />
+    <${DialogPlace} />
+    <${MessagePlace} />
+  `;
+}
+
+/** @param {Event} event */
+function skipToMain(event) {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+function Header() {
+  return html`<header class="top">
+    <button type="button" class="quiet menu-button" aria-expanded=${isMenuOpen.value} aria-controls="navigation" onClick=${() => (isMenuOpen.value = !isMenuOpen.value)}>☰ Menu</button>
+    <a class="brand" href="#/w">Torc</a>
+    <span class="grow"></span>
+    <${Connection} />
+    <span class="zone" title="Times are shown in this zone">${zoneName()}</span>
+    <button type="button" class="quiet" onClick=${() => prefer({ theme: isDark() ? "light" : "dark" })} aria-label=${isDark() ? "Light theme" : "Dark theme"}>${isDark() ? "☀" : "☾"}</button>
+    <a class="button quiet" href="#/help" aria-label="Help">?</a>
+    <${Reader} />
+  </header>`;
+}
+
+function Reader() {
+  const { user } = session.value ?? {};
+  const logOut = async () => {
+    session.value = await send("POST", "logout");
+  };
+  return html`<span class="reader">${user ?? ""}${isOwner() ? "" : html` <span class="muted">(read and API only)</span>`}</span>
+    <button type="button" class="quiet" onClick=${logOut}>Log out</button>`;
+}
+
+/** Whether what is shown is live, as text. */
+function Connection() {
+  void now.value;
+  const { isAway, since, nextTry } = server.value;
+  const { state } = stream.value;
+  if (isAway) {
+    const wait = Math.max(0, Math.ceil((nextTry - Date.now()) / 1000));
+    return html`<span class="connection away" role="status">⚠ Server away ${agoText(since).replace(" ago", "")}; next try in ${wait} s. Data may be old.</span>`;
+  }
+  const text = CONNECTION_TEXTS[state];
+  return text ? html`<span class=${`connection ${state}`} role="status">${text}</span>` : "";
+}
+
+/** @type {Record<string, string>} */
+const CONNECTION_TEXTS = {
+  live: "● Live",
+  connecting: "○ Connecting…",
+  reconnecting: "◌ Reconnecting…",
+  gone: "⚠ This workflow is deleted or no longer shared with you",
+};
+
+function Navigation() {
+  const id = workflowId();
+  const [first, , third] = route.value.path;
+  const link = (/** @type {string} */ to, /** @type {any} */ text, /** @type {boolean} */ isHere) =>
+    html`<li><a href=${to} aria-current=${isHere ? "page" : undefined} onClick=${() => (isMenuOpen.value = false)}>${text}</a></li>`;
+  return html`<nav id="navigation" class=${isMenuOpen.value ? "open" : ""} aria-label="Views">
+    <ul>${link("#/w", "Workflows", first === "w" && id === null)}</ul>
+    ${id === null ? "" : html`<${WorkflowName} id=${id} />
+      <ul>${WORKFLOW_VIEWS.filter((view) => view.title).map((view) => link(address(["w", id, ...(view.name ? [view.name] : [])]), view.title, (third ?? "") === view.name || Boolean(view.also?.includes(third ?? ""))))}</ul>`}
+    <ul class="below">
+      ${isOwner() ? link("#/create", "Create", first === "create") : ""}
+      ${link("#/server", "Server", first === "server")}
+      ${link("#/settings", "Settings", first === "settings")}
+      ${link("#/help", "Help", first === "help")}
+    </ul>
+  </nav>`;
+}
+
+/** @param {{id: number}} props */
+function WorkflowName({ id }) {
+  const workflow = useData(`api/workflows/${id}`, {}, { live: false, everyMs: 0 });
+  return html`<p class="nav-title">${workflow.data ? html`<${Name} text=${workflow.data.name} />` : "Workflow"} <span class="muted">#${id}</span></p>`;
+}
+
+function Main() {
+  const element = useRef(/** @type {any} */ (null));
+  const { path } = route.value;
+  const { view: View, props, title } = viewOf(path);
+  const place = path.slice(0, 4).join("/");
+  useEffect(() => {
+    document.title = `${title} · Torc`;
+    if (document.activeElement === document.body) element.current?.focus({ preventScroll: true });
+  }, [place, title]);
+  return html`<main id="main" ref=${element} tabindex="-1"><${Boundary} key=${`${path[0]}/${path[1] ?? ""}/${path[2] ?? ""}`}><${View} ...${props} /><//></main>`;
+}
+

@@ -1,0 +1,128 @@
+// One workflow: is it well, how far, when done, what failed and why, what to do now.
+
+import { html } from "../vendor/ui.js";
+import { useData } from "../core/data.js";
+import { commandKinds } from "../core/orders.js";
+import { countText, durationText } from "../core/quantities.js";
+import { address } from "../core/router.js";
+import { clockText, exactTime, milliseconds, timeText } from "../core/times.js";
+import { ActionButton, NextStep } from "../parts/actions.js";
+import { Name, Shown, State, StatusBar, StatusCounts, Time } from "../parts/basics.js";
+import { PlainTable } from "../parts/plain_table.js";
+import { FailureCards } from "./failures.js";
+import { RunnerTable } from "./runners.js";
+
+/** @param {{id: number}} props */
+export function Overview({ id }) {
+  const overview = useData(`dash/workflows/${id}/overview`);
+  return html`${overview.data ? "" : html`<h1>Workflow ${id}</h1>`}<${Shown} from=${overview}>${(/** @type {any} */ data) => html`<${Content} id=${id} data=${data} />`}<//>`;
+}
+
+/** @param {{id: number, data: any}} props */
+function Content({ id, data }) {
+  const progress = useData(`api/workflows/${id}/views/progress`);
+  const failed = (data.job_counts.failed ?? 0) + (data.job_counts.terminated ?? 0) + (data.job_counts.pending_failed ?? 0);
+  const waits = ["ready", "blocked", "uninitialized"].some((label) => data.job_counts[label]);
+  return html`
+    <header class="view-head">
+      <h1><${Name} text=${data.name} /></h1>
+      <${State} of=${data.status} />
+      <span class="grow"></span>
+      <${WorkflowActions} id=${id} data=${data} />
+    </header>
+    ${data.description ? html`<p class="muted">${data.description}</p>` : ""}
+    <section class="card" aria-label="State">
+      <p class="headline" role="status">${data.headline}</p>
+      ${progress.data ? html`<${End} progress=${progress.data} />` : ""}
+      <${StatusBar} counts=${data.job_counts} />
+      <${StatusCounts} counts=${data.job_counts} href=${(/** @type {string} */ label) => address(["w", id, "jobs"], { q: `status:${label}` })} />
+    </section>
+    <section class="card" aria-labelledby="now"><h2 id="now">What to do now</h2>
+      ${isFollowed(data) ? html`<p>Nothing. Jobs run, and this page follows them.</p>` : data.next ? html`<${NextStep} next=${data.next} workflowId=${id} />` : html`<p>Nothing. ${data.status === "completed" ? "All jobs are done." : ""}</p>`}
+    </section>
+    ${failed ? html`<section class="card" aria-labelledby="failures"><h2 id="failures">Why jobs failed <a class="more" href=${address(["w", id, "failures"])}>all failures</a></h2><${FailureCards} id=${id} most=${3} /></section>` : ""}
+    ${progress.data ? html`<section class="card" aria-labelledby="progress"><h2 id="progress">Progress by stage</h2><${Stages} id=${id} progress=${progress.data} /></section>` : ""}
+    ${waits ? html`<section class="card" aria-labelledby="waiting"><h2 id="waiting">What waits, and why</h2><${Waiting} id=${id} /></section>` : ""}
+    <section class="card" aria-labelledby="runners"><h2 id="runners">Runners <a class="more" href=${address(["w", id, "runners"])}>all runners</a></h2><${RunnerTable} id=${id} isShort /></section>
+    <p class="muted">Created <${Time} at=${data.timestamp} /> by ${data.user}, run ${data.run_id}${data.started_at ? html`, started <${Time} at=${data.started_at} />` : ""}${data.duration_s ? `, took ${durationText(data.duration_s)}` : ""}.</p>
+  `;
+}
+
+/** Whether the next step is only to watch, which this page does. @param {any} data */
+const isFollowed = (data) => /^torc watch \d+$/.test(data.next?.command ?? "");
+
+/** When the workflow will be done, and how fast it goes. @param {{progress: any}} props */
+function End({ progress }) {
+  const { estimate, throughput, at } = progress;
+  const recent = throughput.find((/** @type {any} */ each) => each.completed + each.failed > 0);
+  const rate = recent && estimate ? `${ratedText(recent.per_minute)} over the last ${durationText(recent.window_s)}.` : "";
+  if (!estimate) return "";
+  const from = milliseconds(at) ?? Date.now();
+  const bounds = [estimate.least_seconds, estimate.most_seconds].map((seconds) => clockText(from + 1000 * seconds));
+  const range = bounds[0] === bounds[1] ? "" : ` (between ${bounds[0]} and ${bounds[1]} with 80% probability)`;
+  return html`<p title=${`${exactTime(estimate.ends_at)}, from ${countText(estimate.samples, "ended attempt")}`}>
+    Done about <b>${timeText(estimate.ends_at)}</b>, in ${durationText(estimate.seconds)}${range}. ${rate}${" "}
+    ${estimate.has_unknown ? html`<span class="muted">Some kinds of jobs have not run yet; they are assumed to take as long as the others.</span>` : ""}
+  </p>`;
+}
+
+/** @param {number} perMinute */
+function ratedText(perMinute) {
+  if (perMinute >= 10) return `${countText(Math.round(perMinute))} jobs a minute`;
+  if (perMinute >= 1) return `${perMinute.toFixed(1)} jobs a minute`;
+  return `${(perMinute * 60).toFixed(1)} jobs an hour`;
+}
+
+const MOST_GROUPS = 30;
+
+/** @param {{id: number, progress: any}} props */
+function Stages({ id, progress }) {
+  const groups = progress.groups.slice(0, MOST_GROUPS);
+  const columns = [
+    { title: "Stage", isNumber: true, show: (/** @type {any} */ group) => group.stage },
+    { title: "Jobs", show: (/** @type {any} */ group) => html`<a href=${address(["w", id, "jobs"], { q: filterOf(group) })}><${Name} text=${group.count === 1 ? group.first_name : group.group} /></a>` },
+    { title: "Number", isNumber: true, show: (/** @type {any} */ group) => countText(group.count) },
+    { title: "Progress", show: (/** @type {any} */ group) => html`<${StatusBar} counts=${group.counts} />` },
+    { title: "Done", isNumber: true, show: (/** @type {any} */ group) => countText(group.counts.completed ?? 0) },
+    { title: "Failed", isNumber: true, show: (/** @type {any} */ group) => countText((group.counts.failed ?? 0) + (group.counts.terminated ?? 0)) },
+    { title: "Running", isNumber: true, show: (/** @type {any} */ group) => countText(group.counts.running ?? 0) },
+  ];
+  const rest = progress.group_count - groups.length;
+  return html`<${PlainTable} label="Progress by stage and group" columns=${columns} rows=${groups} keyOf=${(/** @type {any} */ group) => `${group.stage} ${group.group}`} />
+    ${rest > 0 ? html`<p class="muted">${countText(rest, "further group")}: <a href=${address(["w", id, "graph"])}>graph</a>.</p>` : ""}`;
+}
+
+/** @param {{stage: number, group: string}} group */
+const filterOf = ({ stage, group }) => `stage:${stage} group:${quoted(group)}`;
+
+/** Write a value of the filter language. @param {string} text */
+export const quoted = (text) => (/^[\w#.{}-]+$/.test(text) ? text : `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`);
+
+/** @param {{id: number}} props */
+function Waiting({ id }) {
+  const explained = useData(`dash/workflows/${id}/explain`);
+  return html`<${Shown} from=${explained}>${(/** @type {any} */ data) => {
+    const groups = data.groups.filter((/** @type {any} */ group) => !["failed", "terminated", "completed", "running"].includes(group.status));
+    if (!groups.length) return html`<p class="muted">Nothing waits.</p>`;
+    return html`<ul class="reasons">${groups.map(
+      (/** @type {any} */ group, /** @type {number} */ index) => html`<li key=${index} class=${group.is_problem ? "problem" : ""}>
+        <a href=${address(["w", id, "jobs"], { q: `status:${group.status}` })}>${countText(group.count, "job")}</a>: ${group.text.replace(/^it /, group.count === 1 ? "it " : "each ")}.
+        ${group.root ? html` <span class="muted">(<a href=${address(["w", id, "j", group.root.job_id])}>${group.root.job_name}</a>: ${group.root.text})</span>` : ""}
+      </li>`,
+    )}</ul>`;
+  }}<//>`;
+}
+
+/** Commands that fit the state of a workflow. @param {{id: number, data: any}} props */
+function WorkflowActions({ id, data }) {
+  const names = namesOf(data).filter((name) => commandKinds.value[name]);
+  return html`<span class="row">${names.map((name) => html`<${ActionButton} key=${name} name=${name} workflowId=${id} look=${name === "delete" ? "quiet" : ""} />`)}</span>`;
+}
+
+/** @param {any} data */
+function namesOf(data) {
+  if (data.is_archived) return ["unarchive", "delete"];
+  if (data.status === "uninitialized") return ["initialize", "run", "submit", "delete"];
+  if (data.status === "running") return ["run", "cancel"];
+  return ["run", "submit", "reinitialize", "archive", "delete"];
+}

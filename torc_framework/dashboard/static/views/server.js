@@ -1,0 +1,104 @@
+// The server behind, starting and stopping it with --standalone, and the commands that ran here.
+
+import { html, useState } from "../vendor/ui.js";
+import { get, isOwner, send } from "../core/api.js";
+import { useData } from "../core/data.js";
+import { address } from "../core/router.js";
+import { Command, Copy, Empty, Failure, Shown, Time } from "../parts/basics.js";
+import { DialogBox, openDialog } from "../parts/dialog.js";
+import { tell } from "../parts/messages.js";
+import { PlainTable } from "../parts/plain_table.js";
+
+const REFRESH_MS = 5000;
+
+export function Server() {
+  const state = useData("dash/state", {}, { live: false, everyMs: REFRESH_MS });
+  return html`<header class="view-head"><h1>Server</h1></header>
+    <${Shown} from=${state}>${(/** @type {any} */ data) => html`<section class="card" aria-labelledby="behind"><h2 id="behind">torc-server</h2>
+      <dl class="facts">
+        <dt>State</dt><dd>${data.server.state === "live" ? "● Answers" : "⚠ Does not answer"} since <${Time} at=${1000 * data.server.since} />${data.server.error ? `: ${data.server.error}` : ""}</dd>
+        <dt>Address</dt><dd class="mono">${data.server.url} <${Copy} text=${data.server.url} /></dd>
+        <dt>Version</dt><dd>${data.server.version}</dd>
+        <dt>torc-dash</dt><dd>${data.version} on ${data.hostname}, in <span class="mono">${data.folder}</span></dd>
+      </dl>
+      <${Test} />
+    </section>`}<//>
+    ${isOwner() ? html`<${OwnServer} /><${CommandRuns} />` : ""}`;
+}
+
+/** A request to the server, timed. */
+function Test() {
+  const [text, setText] = useState("");
+  const test = async () => {
+    const begun = performance.now();
+    try {
+      await get("api/ping");
+      setText(`It answered in ${Math.round(performance.now() - begun)} ms.`);
+    } catch (error) {
+      setText(/** @type {Error} */ (error).message);
+    }
+  };
+  return html`<p class="row"><button type="button" onClick=${test}>Test the connection</button><span role="status">${text}</span></p>`;
+}
+
+/** The server that torc-dash started. */
+function OwnServer() {
+  const server = useData("dash/server", {}, { live: false, everyMs: REFRESH_MS });
+  const [error, setError] = useState(/** @type {Error | null} */ (null));
+  const change = async (/** @type {"start" | "stop"} */ what) => {
+    setError(null);
+    try {
+      await send("POST", `dash/server/${what}`);
+      tell(what === "start" ? "The server runs." : "The server has ended.");
+    } catch (caught) {
+      setError(/** @type {Error} */ (caught));
+    }
+    server.reload();
+  };
+  return html`<${Shown} from=${server}>${(/** @type {any} */ data) => html`<section class="card" aria-labelledby="own"><h2 id="own">Start and stop</h2>
+    ${data.standalone
+      ? html`<dl class="facts"><dt>Database</dt><dd class="mono">${data.database}</dd><dt>Process</dt><dd>${data.running ? data.pid : "does not run"}</dd></dl>
+          <p class="row">${data.running ? html`<button type="button" class="danger" onClick=${() => openDialog(() => html`<${StopDialog} onStop=${() => change("stop")} />`)}>Stop the server…</button>` : html`<button type="button" class="primary" onClick=${() => change("start")}>Start the server</button>`}</p>`
+      : html`<p class="muted">This torc-dash uses a server that runs by itself. With <code>torc-dash --standalone</code> it starts and stops one of its own.</p>`}
+    <${Failure} error=${error} />
+  </section>`}<//>`;
+}
+
+/** @param {{onStop: () => void}} props */
+const StopDialog = ({ onStop }) => html`<${DialogBox} title="Stop the server" buttons=${html`<button type="button" class="danger" onClick=${(/** @type {any} */ event) => {
+  event.currentTarget.closest("dialog").close();
+  onStop();
+}}>Stop the server</button>`}>
+  <p>Runners lose their server. Jobs that run go on, and are reported when the server is back. The data stays in the database.</p>
+<//>`;
+
+/** Commands that torc-dash ran. */
+function CommandRuns() {
+  const commands = useData("dash/commands", {}, { live: false, everyMs: 3000 });
+  const stop = async (/** @type {number} */ id) => {
+    try {
+      await send("POST", `dash/commands/${id}/stop`);
+    } catch (error) {
+      tell(/** @type {Error} */ (error).message, { isError: true });
+    }
+    commands.reload();
+  };
+  return html`<section class="card" aria-labelledby="commands"><h2 id="commands">Commands that ran here</h2>
+    <${Shown} from=${commands}>${(/** @type {any} */ data) =>
+      data.runs.length
+        ? html`<${PlainTable} label="Commands" rows=${data.runs} keyOf=${(/** @type {any} */ run) => run.id} columns=${[
+            { title: "Command", show: (/** @type {any} */ run) => html`<${Command} text=${run.text} />` },
+            { title: "Workflow", show: (/** @type {any} */ run) => (run.workflow_id ? html`<a href=${address(["w", run.workflow_id])}>${run.workflow_id}</a>` : "") },
+            { title: "State", show: (/** @type {any} */ run) => `${run.state}${run.exit_code ? ` (exit code ${run.exit_code})` : ""}` },
+            { title: "Started", show: (/** @type {any} */ run) => html`<${Time} at=${1000 * run.started_at} />` },
+            { title: "Output", show: (/** @type {any} */ run) => html`<button type="button" class="small" onClick=${() => openDialog(() => html`<${Output} id=${run.id} />`)}>Show</button>${run.state === "running" ? html` <button type="button" class="small" onClick=${() => stop(run.id)}>Stop</button>` : ""}` },
+          ]} />`
+        : html`<${Empty} title="No command ran yet." />`}<//>
+  </section>`;
+}
+
+/** @param {{id: number}} props */
+function Output({ id }) {
+  const run = useData(`dash/commands/${id}`, {}, { live: false, everyMs: 2000 });
+  return html`<${DialogBox} title=${run.data?.text ?? "Command"}><${Shown} from=${run}>${(/** @type {any} */ data) => html`<pre class="block">${data.output || data.error ? `${data.error}${data.output}` : "No output."}</pre>`}<//><//>`;
+}

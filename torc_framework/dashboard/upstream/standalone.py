@@ -1,0 +1,67 @@
+"""The server of ``torc-dash --standalone``: started, stopped and started again by the dashboard, and ended with it."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torc_framework.dashboard.upstream.identity import UpstreamServer
+from torc_framework.embedded import EmbeddedServer
+
+
+class StandaloneServer:
+    """The server, and its address for all requests.
+
+    Args:
+        make: Makes a server that is not started yet.
+        upstream: Where the address is noted.
+    """
+
+    def __init__(self, make: Callable[[], EmbeddedServer], upstream: UpstreamServer) -> None:
+        self._make, self._upstream = make, upstream
+        self._server: EmbeddedServer | None = None
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Start the server unless it runs; wait until it listens.
+
+        Raises:
+            TorcError: it did not start; the message has its own.
+        """
+        with self._lock:
+            if self._is_running():
+                return
+            if self._server is not None:  # it ended by itself
+                self._server.close()
+                self._server = None
+            server = self._make()
+            server.start()
+            try:
+                self._upstream.move(server.url)
+            except BaseException:
+                server.close()
+                raise
+            self._server = server
+
+    def stop(self) -> None:
+        """Stop the server and wait for its end."""
+        with self._lock:
+            server, self._server = self._server, None
+            self._upstream.move(None)
+            if server is not None:
+                server.close()
+
+    def _is_running(self) -> bool:
+        return self._server is not None and self._server.is_alive
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return its state as JSON values."""
+        server = self._server
+        database = None if server is None or not isinstance(server.database, Path) else str(server.database)
+        return {
+            "standalone": True,
+            "running": self._is_running(),
+            "pid": None if server is None else server.pid,
+            "url": self._upstream.shown,
+            "database": database,
+        }

@@ -1,0 +1,1 @@
+"""What the JSON routes answer: overviews, explanations, logs, and commands of ``torc``."""

@@ -1,0 +1,47 @@
+"""What the routes need of this machine: plugins, their options, folders, and the program ``torc``."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, field
+
+if TYPE_CHECKING:
+    from torc_framework.plugins.manager import PluginManager
+
+ExecutorOptions = Mapping[str, Mapping[str, Any]]
+
+
+@define(eq=False)
+class WorkContext:
+    """The plugins and folders of this process.
+
+    Attributes:
+        torc: Command line of the program ``torc``, without arguments.
+        folder: Folder in which commands run.
+        output_dir: Folder of logs of which no runner's record says where they are.
+    """
+
+    _load_plugins: "Callable[[], PluginManager]" = field(alias="load_plugins")
+    _read_options: "Callable[[PluginManager], ExecutorOptions]" = field(alias="read_options")
+    torc: Sequence[str]
+    folder: Path
+    output_dir: Path
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+    _plugins: "PluginManager | None" = field(default=None, init=False)
+
+    @property
+    def plugins(self) -> "PluginManager":
+        """The plugins; they are imported at the first use."""
+        with self._lock:
+            if self._plugins is None:
+                loaded = self._load_plugins()
+                loaded.import_all()
+                self._plugins = loaded
+            return self._plugins
+
+    @property
+    def executor_options(self) -> ExecutorOptions:
+        """The configured options of executors, by executor."""
+        return self._read_options(self.plugins)
