@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from torc_framework.cli.shared.listing import ListColumn, list_text, names_text, omitted_text
+from torc_framework.cli.shared.listing import ListColumn, list_parts, list_text, names_text, omitted_text
 from torc_framework.text.colours import unpainted
 from torc_framework.text.widths import text_width
 
@@ -118,3 +118,14 @@ def test_names() -> None:
     assert names_text(["a", "b"]) == "a, b"
     assert names_text(["a", "b"], 37) == "a, b and 35 others"
     assert names_text(list("abcdef")) == "a, b, c, d, e and 1 other"
+
+
+def test_a_list_in_blocks() -> None:
+    """It has the columns and widths of the first block, and also those that are empty there."""
+    first, second = rows(), rows(exit="code 3")
+    parts = [*list_parts(COLUMNS, [first, second])]
+    assert len(parts) == 2
+    assert parts[0].splitlines()[0].split()[:3] == ["ID", "NAME", "EXIT"]
+    assert parts[1].endswith("code 3\n")
+    assert "".join(list_parts(COLUMNS, [first])) == list_text(COLUMNS, first)
+    assert "".join(list_parts(COLUMNS, [])) == ""

@@ -2,12 +2,16 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from attrs import define
 
 from torc_framework.cli.commands.running.progress_line import ProgressLine
+from torc_framework.cli.shared import output
 from torc_framework.cli.shared.output import (
     RICH_ROWS,
     memory_text,
@@ -16,6 +20,8 @@ from torc_framework.cli.shared.output import (
     print_table,
     seconds_text,
 )
+from torc_framework.cli.shared.record_output import show_many
+from torc_framework.cli.shared.session import Session
 from torc_framework.models.records import JobRecord
 from torc_framework.runner import Progress
 
@@ -117,3 +123,41 @@ def test_a_long_list_is_printed_as_a_short_one(count: int, capsys: pytest.Captur
     whole = capsys.readouterr().out
     print_json_list("jobs", iter(records), before={"a": 1, "b": None}, after=lambda: {"total": count})
     assert capsys.readouterr().out == whole
+
+
+def test_a_table_in_blocks_has_the_widths_of_the_first(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only one block is in memory at a time; wider cells of later blocks are not cut."""
+    monkeypatch.setattr(output, "BLOCK_ROWS", 2)
+    made: list[int] = []
+
+    def rows() -> Iterator[Row]:
+        for number in range(5):
+            made.append(number)
+            assert len(made) <= 5
+            yield Row("x" * number, number)
+
+    show_many(cast("Session", SimpleNamespace(wants_json=False, wants_pager=False)), "rows", "rows", COLUMNS, rows())
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["Rows:", "Name  Twice", "      0", "x     1", "xx    2", "xxx   3", "xxxx  4", "Total: 5"]
+
+
+def test_a_pager_gets_the_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A pager that the user leaves early ends the list without an error."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    seen = tmp_path / "seen"
+    pager = tmp_path / "pager"
+    pager.write_text(f"#!/bin/sh\ncat > {seen}\n")
+    pager.chmod(0o755)
+    monkeypatch.setenv("PAGER", str(pager))
+    output.print_parts(iter(["a\n", "b\n"]), may_page=True)
+    assert seen.read_text() == "a\nb\n"
+    monkeypatch.setenv("PAGER", "true")
+    output.print_parts((f"{number}\n" * 10_000 for number in range(100)), may_page=True)
+
+
+def test_the_end_of_a_text_is_made_last() -> None:
+    taken: list[str] = []
+    for part in output.with_end(["a", "b", "c"], lambda: f" after {taken}"):
+        taken.append(part)
+    assert taken == ["a", "b", "c after ['a', 'b']"]
+    assert [*output.with_end([], lambda: "end")] == []

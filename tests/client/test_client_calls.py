@@ -26,6 +26,7 @@ from torc_framework.models.records import (
     WorkflowActionRecord,
     WorkflowRecord,
 )
+from torc_framework.models.responses import JobDependency
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -94,6 +95,32 @@ def test_relations_are_walked_page_by_page(api: TorcClient, workflow: int, monke
     assert (file.file_path, file.producer_job_id, file.consumer_job_name) == ("f.txt", first, "b")
     (data,) = api.job_user_data_relationships(workflow)
     assert (data.user_data_name, data.producer_job_name, data.consumer_job_id) == ("d", "a", second)
+
+
+@pytest.mark.parametrize("size", [2, 3, 100])
+@pytest.mark.parametrize("is_older", [False, True])
+def test_relations_of_many_pages(api: TorcClient, monkeypatch: pytest.MonkeyPatch, size: int, is_older: bool) -> None:
+    """Once each, also pairs that two groups have, and from a server that does not know the parameter ``after``."""
+    jobs = [PlannedJob(f"j{n}", "true", input_files=[0, 1], output_files=[2] if n < 2 else None) for n in range(6)]
+    plan = Plan(WorkflowRecord(name="w", user="u"), jobs, barriers=[Barrier([0, 1], [3, 4]), Barrier([1, 2], [4, 5])])
+    plan.files = [FileRecord(workflow_id=0, name=name, path=f"/{name}") for name in "abc"]
+    workflow = api.create_from_plan(plan).id
+    whole = [*api.job_dependencies(workflow)], [*api.job_file_relationships(workflow)]
+    assert (len(whole[0]), len(whole[1])) == (8, 14)
+    monkeypatch.setattr(paging, "PAGE_SIZE", size)
+    if is_older:
+        ask = api._page
+        monkeypatch.setattr(
+            api, "_page", lambda kind, path, query: ask(kind, path, {k: v for k, v in query.items() if k != "after"})
+        )
+    assert ([*api.job_dependencies(workflow)], [*api.job_file_relationships(workflow)]) == whole
+
+
+@pytest.mark.parametrize("after", ["", "1", "1,2", "a,b,c", "1,2,-3", "1,2,3,4", "1,2,99999999999999999999"])
+def test_a_wrong_place_in_relations_is_refused(api: TorcClient, workflow: int, after: str) -> None:
+    with pytest.raises(ApiError, match="query 'after'") as refused:
+        api._page(JobDependency, f"/workflows/{workflow}/job_dependencies", {"after": after})
+    assert refused.value.status == 400
 
 
 def test_a_deleted_record_moves_no_page(api: TorcClient, workflow: int, monkeypatch: pytest.MonkeyPatch) -> None:

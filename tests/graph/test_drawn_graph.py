@@ -11,16 +11,12 @@ from torc_framework.graph.drawn_graph import (
     drawing_of,
     group_label,
     grouped_graph,
-    short_group_label,
 )
 from torc_framework.models.plan import Barrier
 
 
 def test_labels() -> None:
     assert group_label("train_lr0.01_12") == "train_lr#.#_#"
-    assert short_group_label("train_#_b") == "train"
-    assert short_group_label("report") == "report"
-    assert short_group_label("#") == ""
 
 
 def test_groups_stages_and_edges() -> None:

@@ -13,6 +13,7 @@ from torc_framework.job_filters import (
     FILTER_FIELDS,
     FilterError,
     FilterTerm,
+    LabelBegin,
     Presence,
     TextPattern,
     TimeSpan,
@@ -155,6 +156,18 @@ def test_a_wrong_filter_is_refused_with_the_position_of_the_error(text: str, pos
 )
 def test_patterns(pattern: str, text: str, expected: bool) -> None:
     assert TextPattern(tuple(pattern.split("*"))).matches(text) is expected
+
+
+def test_groups_are_labels_or_their_begins() -> None:
+    assert values("group:train") == (LabelBegin("train"),)
+    assert values('group:"train"') == (TextPattern(("train",)),)
+    assert values("group:train_#,t*") == (TextPattern(("train_#",)), TextPattern(("t", "")))
+    found = [
+        label
+        for label in ("train", "train_lr#", "Train#", "training_#", "retrain")
+        if LabelBegin("train").matches(label)
+    ]
+    assert found == ["train", "train_lr#", "Train#"]
 
 
 @given(st.lists(st.text("aAb", max_size=3), min_size=1, max_size=5), st.text("aAb", max_size=8))

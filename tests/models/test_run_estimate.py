@@ -11,8 +11,7 @@ from torc_framework.models.run_estimate import RunTimes, WorkLeft, seconds_left
 def times(*seconds: float) -> RunTimes:
     """Return run times."""
     found = RunTimes()
-    for each in seconds:
-        found.add(each)
+    found.add(seconds)
     return found
 
 

@@ -143,3 +143,10 @@ def test_results_without_their_folder(bench: Bench, reports: Any) -> None:
     done = reports("results", bench.create("a"), "-o", "nowhere")
     assert (done.returncode, done.stdout) == (2, "")
     assert "output directory nowhere does not exist" in done.stderr
+
+
+def test_results_of_a_workflow_that_does_not_exist(reports: Any) -> None:
+    done = reports("results", 99, "-o", "nowhere")
+    assert done.returncode != 0
+    assert "Workflow not found with ID: 99" in done.stderr
+    assert "nowhere" not in done.stderr

@@ -1,6 +1,7 @@
 """Tests of filters and columns of jobs in a database: what is found is what a plain reading of the terms finds."""
 
 import random
+import re
 import time
 from datetime import datetime
 from typing import Any
@@ -8,7 +9,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from torc_framework.job_filters import FILTER_FIELDS, FilterTerm, Presence, TextPattern, TimeSpan, parse_filter
+from torc_framework.job_filters import (
+    FILTER_FIELDS,
+    FilterTerm,
+    LabelBegin,
+    Presence,
+    TextPattern,
+    TimeSpan,
+    parse_filter,
+)
 from torc_framework.models.plan import PlannedJob
 from torc_framework.models.records import ResourceRequirementsRecord
 from torc_framework.models.statuses import JobStatus
@@ -86,7 +95,18 @@ def mixed(bench: Any) -> Any:
 FILTERS = [
     *("train", "TRAIN", "_", "%", "a_b%", "-train", "name:train_*", "name:*_1", '"_1"', "name:TRAIN_1*"),
     *("status:failed", "status:failed,completed", "-status:running", "status!=ready status!=blocked"),
-    *("group:train", "group:train_#", "group:TRAIN_*", "-group:eval", "group:none", "group:any", "group:a_b%"),
+    *(
+        "group:train",
+        "group:train_#",
+        "group:TRAIN_*",
+        "-group:eval",
+        "group:none",
+        "group:any",
+        "group:a_b%",
+        "group:trai",
+        'group:"train"',
+        "group:a",
+    ),
     *("stage:1", "stage>1", "stage:2,3", "-stage:1", "stage:none", "stage>=2 stage<3"),
     *("attempt>1", "attempt:1", "exit:137", "exit:0", "exit:none", "exit:any", "exit!=0", "exit>0", "-exit>0"),
     *("signal:9", "signal:kill", "signal:none", "class:oom", "class:none", "-class:oom", "class:o*", "class:oom,none"),
@@ -113,9 +133,9 @@ def _is_so(term: FilterTerm, own: Any, value: Any) -> bool:
         return (own is None) is (value is Presence.NONE)
     if own is None:
         return False
-    if isinstance(value, TextPattern):
-        short = own.partition("#")[0].rstrip("_-. ") if term.field == "group" else own
-        return value.matches(own) or value.matches(short)
+    if isinstance(value, TextPattern | LabelBegin):
+        begin = rf"{re.escape(getattr(value, 'text', ''))}(?![A-Za-z0-9])"
+        return value.matches(own) if isinstance(value, TextPattern) else bool(re.match(begin, own, re.IGNORECASE))
     if isinstance(value, JobStatus):
         return bool(own == value.label)
     if isinstance(value, TimeSpan):

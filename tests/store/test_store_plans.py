@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from torc_framework.client.calls.paging import after_last
 from torc_framework.models import records as r
 from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
 from torc_framework.models.plan_parts import JobColumns, PlanParts, PlanSlice, parts_of
@@ -14,6 +15,7 @@ from torc_framework.store.record_kinds.actions import all_actions
 from torc_framework.store.record_kinds.files import FILES, USER_DATA
 from torc_framework.store.record_kinds.jobs import JOBS
 from torc_framework.store.record_kinds.requirements import FAILURE_HANDLERS, RESOURCE_REQUIREMENTS
+from torc_framework.store.record_kinds.workflow_queries import RelationPage
 from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
 from torc_framework.store.records.kind import PageRequest, RecordKind
@@ -131,7 +133,7 @@ def test_a_barrier_costs_as_many_rows_as_jobs(database: Any) -> None:
             tx.connection.execute(sa.select(sa.func.count()).select_from(table)).scalar()
             for table in (t.JOB_DEPENDENCY, t.GROUP_MEMBER, t.GROUP_WAITER)
         ]
-        pairs, total = workflow_queries.job_dependencies(tx, workflow_id, 0, 5)
+        pairs, total = workflow_queries.job_dependencies(tx, workflow_id, RelationPage(0, 5))
     assert rows == [0, 1000, 1000]
     assert (len(pairs), total) == (5, 1_000_000)
 
@@ -149,10 +151,36 @@ def test_pages_of_dependencies_are_the_whole(database: Any, size: int) -> None:
     found = []
     with database.read() as tx:
         for offset in range(0, len(wanted) + size, size):
-            page, total = workflow_queries.job_dependencies(tx, workflow_id, offset, size)
+            page, total = workflow_queries.job_dependencies(tx, workflow_id, RelationPage(offset, size))
             assert total == len(wanted)
             found += [(pair["job_name"], pair["depends_on_job_name"]) for pair in page]
     assert found == wanted
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
+@pytest.mark.parametrize("span", [1, 2, 10_000])
+def test_pages_after_a_pair_are_the_whole(database: Any, monkeypatch: pytest.MonkeyPatch, size: int, span: int) -> None:
+    """Also where two groups have the same pair, and where jobs without pairs are in between."""
+    monkeypatch.setattr(workflow_queries, "JOBS_AT_ONCE", span)
+    jobs = [PlannedJob(f"j{n}", "true") for n in range(10)]
+    barriers = [Barrier([0, 1, 2], [4, 5]), Barrier([2, 3], [5, 9])]
+    plan = Plan(WORKFLOW, jobs, dependencies=[(9, 5), (3, 0)], barriers=barriers)
+    workflow_id = stored(database, plan)
+    stored(database, plan)
+    names, found = ("job_id", "depends_on_job_id"), list[tuple[int, ...]]()
+    after: tuple[int, ...] = (0, 0, 0)
+    with database.read() as tx:
+        whole, total = workflow_queries.job_dependencies(tx, workflow_id, RelationPage(0, 100))
+        while True:
+            page, left = workflow_queries.job_dependencies(tx, workflow_id, RelationPage(0, size, after))
+            assert left in (len(page), len(page) + 1)
+            keys = [tuple(pair[name] for name in names) for pair in page]
+            found += keys
+            if left == len(page):
+                break
+            after = after_last(keys, after)
+    assert found == [tuple(pair[name] for name in names) for pair in whole]
+    assert len(found) == total
 
 
 def test_every_number_of_jobs_is_stored(database: Any) -> None:

@@ -1,5 +1,6 @@
 """Tests of the views of a workflow: counts, graphs, timeline, failures, waiting jobs, sweep."""
 
+import random
 import time
 from typing import Any
 
@@ -15,6 +16,7 @@ from torc_framework.store.record_kinds.results import RESULTS
 from torc_framework.store.records import crud
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflow_views import graph, graph_of_files, timeline
+from torc_framework.store.workflow_views.attempts import AttemptsOfRunner
 from torc_framework.store.workflow_views.failures import failures_view
 from torc_framework.store.workflow_views.job_columns import JobList, job_columns
 from torc_framework.store.workflow_views.progress import progress_view
@@ -507,3 +509,17 @@ def test_an_attempt_that_is_reported_again_counts_once(bench: Any) -> None:
         tx.connection.execute(sa.delete(t.RESULT))
         tx.add(t.RESULT, **{name: value for name, value in row.items() if name != "id"})
     assert seen(bench, progress_view).throughput[-1].completed == 1
+
+
+def test_many_attempts_at_once_are_those_that_come_one_by_one() -> None:
+    some = random.Random(5)
+    made = [(start := some.uniform(0, 1000), start + some.uniform(0, 100), n % 3, n) for n in range(500)]
+    at_once, single = AttemptsOfRunner(), AttemptsOfRunner()
+    for place in range(0, 500, 100):
+        at_once.add(made[place : place + 100])
+    for attempt in made:
+        single.add([attempt])
+    assert at_once == single
+    for from_s, to_s in ((-5, 0), (100, 300), (950, 2000), (500, 500)):
+        expected = sum(start <= to_s and end >= from_s for start, end, *_ in made)
+        assert single.count_between(from_s, to_s) == expected

@@ -29,11 +29,6 @@ def group_label(name: str) -> str:
     return DIGITS.sub(DIGIT_MARK, name)
 
 
-def short_group_label(label: str) -> str:
-    """Return the part of a label before its first ``#``, without signs of separation at its end."""
-    return label.partition(DIGIT_MARK)[0].rstrip("_-. ")
-
-
 @define
 class GroupNode:
     """The jobs of one group, in one stage or in all.

@@ -6,7 +6,7 @@ docs/reference/workflow-views.md.
 
 from torc_framework.job_filters.fields import FILTER_FIELDS, FilterField, ValueKind
 from torc_framework.job_filters.parser import FilterError, FilterTerm, parse_filter
-from torc_framework.job_filters.values import Presence, TextPattern, TimeSpan
+from torc_framework.job_filters.values import LabelBegin, Presence, TextPattern, TimeSpan
 from torc_framework.job_filters.write import filter_text, quoted_value
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "FilterError",
     "FilterField",
     "FilterTerm",
+    "LabelBegin",
     "Presence",
     "TextPattern",
     "TimeSpan",

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from torc_framework.errors import suggestion
 from torc_framework.job_filters.fields import FILTER_FIELDS, FilterField, ValueKind
-from torc_framework.job_filters.values import ANY_TEXT, Presence, TextPattern, TimeSpan, parse_value
+from torc_framework.job_filters.values import ANY_TEXT, LabelBegin, Presence, TextPattern, TimeSpan, parse_value
 
 MAX_LENGTH: Final = 4000
 """Most characters of a filter."""
@@ -18,6 +18,8 @@ MAX_TERMS: Final = 50
 MAX_VALUES: Final = 200
 """Most values of all its terms."""
 QUOTE: Final = '"'
+LABEL_MARK: Final = "#"
+"""What stands for each run of digits in the label of a group."""
 ESCAPE: Final = "\\"
 
 _FIELD: Final = re.compile(r"([A-Za-z][A-Za-z_]*)(!=|>=|<=|>|<|=|:)")
@@ -47,7 +49,8 @@ class FilterTerm:
         field: Name of the field, of `FILTER_FIELDS`.
         operator: ``=``, ``<``, ``<=``, ``>`` or ``>=``.
         values: The values, one of which has to be equal; a single one for the other operators. A text is a
-            `TextPattern`, a time a `TimeSpan`, a size is in bytes, a duration in seconds; each may be a `Presence`.
+            `TextPattern`, the begin of a label a `LabelBegin`, a time a `TimeSpan`; a size is in bytes, a duration in
+            seconds; each may be a `Presence`.
         is_negated: The condition is that the field does not compare so with any of the values.
     """
 
@@ -162,6 +165,13 @@ class _FilterParser:
         presence = None if word.is_quoted else _PRESENCES.get(word.text.lower())
         if presence is not None and operator == "=":
             return presence
+        if (
+            field.kind is ValueKind.LABEL
+            and not word.is_quoted
+            and len(word.parts) == 1
+            and LABEL_MARK not in word.text
+        ):
+            return LabelBegin(word.text)
         if field.kind in _TEXTS:
             return TextPattern(word.parts)
         try:

@@ -68,6 +68,18 @@ class TextPattern:
 
 
 @frozen
+class LabelBegin:
+    """The begin of the label of a group, up to where a word ends, without regard to case."""
+
+    text: str
+
+    def matches(self, label: str) -> bool:
+        """Return whether a label begins so: ``train`` is a begin of ``train_lr#`` and not of ``training_#``."""
+        rest = label[len(self.text) :]
+        return label.lower().startswith(self.text.lower()) and not rest[:1].isalnum()
+
+
+@frozen
 class TimeSpan:
     """A span of time that a text names: a day, a minute, a second, or a moment.
 

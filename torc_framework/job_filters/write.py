@@ -11,15 +11,16 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_.#/+][-A-Za-z0-9_.#/+*]*")
 _RESERVED: Final = frozenset(each.value for each in Presence)
 
 
-def quoted_value(text: str, *, keeps_wildcards: bool = False) -> str:
+def quoted_value(text: str, *, keeps_wildcards: bool = False, always: bool = False) -> str:
     """Return a value of a filter for a text, in quotes where they are needed.
 
     Args:
         text: The text.
         keeps_wildcards: Each ``*`` in it stands for any characters, not for itself.
+        always: Put it in quotes, as the whole label of a group needs.
     """
     needs_escape = ANY_TEXT in text and not keeps_wildcards
-    if _BARE.fullmatch(text) and text.lower() not in _RESERVED and not needs_escape:
+    if _BARE.fullmatch(text) and text.lower() not in _RESERVED and not needs_escape and not always:
         return text
     special = (ESCAPE, QUOTE) if keeps_wildcards else (ESCAPE, QUOTE, ANY_TEXT)
     return QUOTE + "".join(f"{ESCAPE}{letter}" if letter in special else letter for letter in text) + QUOTE

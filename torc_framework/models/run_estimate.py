@@ -32,12 +32,12 @@ class RunTimes:
     squares: float = 0.0
     longest: float = 0.0
 
-    def add(self, seconds: float) -> None:
-        """Add one run time."""
-        self.count += 1
-        self.total += seconds
-        self.squares += seconds * seconds
-        self.longest = max(self.longest, seconds)
+    def add(self, seconds: Sequence[float]) -> None:
+        """Add run times, one at least."""
+        self.count += len(seconds)
+        self.total += sum(seconds)
+        self.squares += sum([each * each for each in seconds])
+        self.longest = max(self.longest, *seconds)
 
     @classmethod
     def merged(cls, several: Iterable["RunTimes"]) -> "RunTimes":

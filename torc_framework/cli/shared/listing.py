@@ -3,7 +3,8 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from attrs import frozen
@@ -55,23 +56,67 @@ def list_text(columns: Sequence[ListColumn], records: Iterable[Any], *, indent: 
         width: Most columns of a line; None without a limit; 0 stands for `output_width`.
     """
     rows = list(records)
-    cells = [[one_line(column.cell(row) or "") for row in rows] for column in columns]
-    kept = [index for index, column in enumerate(cells) if any(column)]
-    shown, cells = [columns[index] for index in kept], [cells[index] for index in kept]
-    widths = [
-        max(text_width(column.heading), *map(text_width, texts)) for column, texts in zip(shown, cells, strict=True)
-    ]
-    limit = output_width() if width == 0 else width
-    if limit is not None:
-        widths = _fitted(shown, widths, limit - len(indent) - len(GAP) * (len(shown) - 1))
-    colours = [[column.colour(row) if column.colour else "" for row in rows] for column in shown]
-    header = _line([column.heading for column in shown], shown, widths)
-    lines = [indent + header] if header else []
-    lines += [
-        indent + _line([texts[number] for texts in cells], shown, widths, [every[number] for every in colours])
-        for number in range(len(rows))
-    ]
-    return "".join(f"{line.rstrip()}\n" for line in lines)
+    layout = ListLayout(columns, rows, indent=indent, width=width)
+    return layout.header + layout.lines(rows)
+
+
+def list_parts(columns: Sequence[ListColumn], blocks: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """Yield a list in parts; the width of each column is that of its cells in the first block.
+
+    If there are several blocks, columns of empty cells are not left out.
+    """
+    left = iter(blocks)
+    first, second = next(left, ()), next(left, None)
+    layout = ListLayout(columns, first, leaves_out=second is None)
+    yield layout.header + layout.lines(first)
+    if second is not None:
+        yield from map(layout.lines, chain([second], left))
+
+
+class ListLayout:
+    """The columns of a list and their widths, made from some of its rows.
+
+    Args:
+        columns: The columns.
+        rows: The rows.
+        indent: What every line begins with.
+        width: As in `list_text`.
+        leaves_out: Leave out columns whose cells are all empty.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[ListColumn],
+        rows: Sequence[Any],
+        *,
+        indent: str = "",
+        width: int | None = 0,
+        leaves_out: bool = True,
+    ) -> None:
+        texts = [[one_line(column.cell(row) or "") for row in rows] for column in columns]
+        kept = [index for index, cells in enumerate(texts) if any(cells) or not leaves_out]
+        self._columns = [columns[index] for index in kept]
+        self._indent = indent
+        widths = [max(text_width(columns[n].heading), *map(text_width, texts[n]), 0) for n in kept]
+        limit = output_width() if width == 0 else width
+        if limit is not None:
+            widths = _fitted(self._columns, widths, limit - len(indent) - len(GAP) * (len(kept) - 1))
+        self._widths = widths
+
+    @property
+    def header(self) -> str:
+        """The line with the headings; empty without columns."""
+        header = _line([column.heading for column in self._columns], self._columns, self._widths)
+        return f"{self._indent}{header}".rstrip() + "\n" if header else ""
+
+    def lines(self, rows: Iterable[Any]) -> str:
+        """Return the lines of rows."""
+        made = []
+        for row in rows:
+            texts = [one_line(column.cell(row) or "") for column in self._columns]
+            colours = [column.colour(row) if column.colour else "" for column in self._columns]
+            made.append(f"{self._indent}{_line(texts, self._columns, self._widths, colours)}".rstrip() + "\n")
+        return "".join(made)
 
 
 def _fitted(columns: Sequence[ListColumn], widths: Sequence[int], room: int) -> list[int]:

@@ -2,8 +2,8 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any, Final
 
 import attrs
@@ -17,6 +17,8 @@ RICH_ROWS: Final = 1000
 """Rows of the longest table that is drawn with boxes by rich; longer ones are plain columns, which are faster."""
 RECORDS_AT_ONCE: Final = 1000
 """Records of a long list that are made JSON at once."""
+BLOCK_ROWS: Final = 10_000
+"""Rows of a long table that are made text at once."""
 PIPE_WIDTH: Final = 10_000
 """Width in characters of a table that does not go to a terminal."""
 
@@ -83,21 +85,62 @@ def _json_value(value: Any) -> Any:
 
 def print_paged(text: str) -> None:
     """Print a text; one that is longer than the terminal is shown by ``PAGER``, by default ``less``."""
-    import os
     import shutil
-    import subprocess
 
     text = cleaned(text)
-    pager = os.environ.get("PAGER", "less").split()
-    if not sys.stdout.isatty() or text.count("\n") < shutil.get_terminal_size().lines or not pager:
-        sys.stdout.write(text)
-        return
-    if shutil.which(pager[0]) is None:
-        sys.stdout.write(text)
-        return
+    pager = _pager() if text.count("\n") >= shutil.get_terminal_size().lines else []
+    _print_to_pager(pager, [text]) if pager else sys.stdout.write(text)
+
+
+def print_parts(parts: Iterable[str], *, may_page: bool) -> None:
+    """Print a text whose parts are made while it is printed.
+
+    Args:
+        parts: The text.
+        may_page: Show it as `print_paged` does.
+    """
+    left = iter(parts)
+    first, second = next(left, ""), next(left, None)
+    if not may_page:
+        sys.stdout.writelines(chain([first, second or ""], left))
+    elif second is None:
+        print_paged(first)
+    else:
+        pager, cleaned_parts = _pager(), map(cleaned, chain([first, second], left))
+        _print_to_pager(pager, cleaned_parts) if pager else sys.stdout.writelines(cleaned_parts)
+
+
+def _pager() -> list[str]:
+    """Return the command of the pager; empty if there is none, or the output is not a terminal."""
+    import os
+    import shutil
+
+    pager = os.environ.get("PAGER", "less").split() if sys.stdout.isatty() else []
+    return pager if pager and shutil.which(pager[0]) else []
+
+
+def with_end(parts: Iterable[str], end: Callable[[], str]) -> Iterator[str]:
+    """Yield the parts of a text, the last one with an end, which is made when all others have been taken."""
+    last = None
+    for part in parts:
+        if last is not None:
+            yield last
+        last = part
+    if last is not None:
+        yield last + end()
+
+
+def _print_to_pager(pager: list[str], parts: Iterable[str]) -> None:
+    import os
+    import subprocess
+
     environment = {"LESS": "FRSX", **os.environ}
-    with contextlib.suppress(BrokenPipeError):  # the user left the pager before its end
-        subprocess.run(pager, input=terminal_sequences(text), text=True, encoding="utf-8", env=environment, check=False)
+    with (
+        contextlib.suppress(BrokenPipeError),  # the user left the pager before its end
+        subprocess.Popen(pager, stdin=subprocess.PIPE, text=True, encoding="utf-8", env=environment) as shown,
+    ):
+        assert shown.stdin is not None
+        shown.stdin.writelines(map(terminal_sequences, parts))
 
 
 def print_table(columns: Sequence[Column], records: Iterable[Any]) -> None:
@@ -125,10 +168,36 @@ def table_text(columns: Sequence[Column], records: Iterable[Any]) -> str:
     return captured.get()
 
 
+def plain_table_parts(columns: Sequence[Column], blocks: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """Yield a table without boxes in parts; the width of each column is that of its cells in the first block."""
+    widths: list[int] = []
+    for block in blocks:
+        rows = [[_cell(record, source) for _, source in columns] for record in block]
+        if not widths:
+            headings = [heading for heading, _ in columns]
+            widths = _widths(headings, rows)
+            yield _plain_lines([headings], widths)
+        yield _plain_lines(rows, widths)
+
+
 def _plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(row[index]) for row in (headings, *rows)) for index in range(len(headings))]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (headings, *rows))
+    return _plain_lines([headings, *rows], _widths(headings, rows))
+
+
+def _widths(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(len(row[index]) for row in (headings, *rows)) for index in range(len(headings))]
+
+
+def _plain_lines(rows: Iterable[Sequence[str]], widths: Sequence[int]) -> str:
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "".join(line.rstrip() + "\n" for line in lines)
+
+
+def blocks_of(records: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield records in lists of `BLOCK_ROWS`."""
+    left = iter(records)
+    while block := [*islice(left, BLOCK_ROWS)]:
+        yield block
 
 
 def _field(record: Any, name: str) -> Any:

@@ -4,8 +4,8 @@ A group of commands declares what differs for its records. Commands with other b
 """
 
 import inspect
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -14,7 +14,7 @@ from attrs import Factory, fields_dict, frozen
 from torc_framework.cli.shared.app import CommandGroup
 from torc_framework.cli.shared.arguments import Force, Limit, NoPrompts, RecordId, WorkflowId, confirm, pick_workflow
 from torc_framework.cli.shared.listing import omitted_text
-from torc_framework.cli.shared.output import Column, print_json, print_json_list, print_paged
+from torc_framework.cli.shared.output import Column, blocks_of, print_json, print_json_list, print_parts, with_end
 from torc_framework.cli.shared.record_options import (
     CommandOption,
     RecordOption,
@@ -22,7 +22,7 @@ from torc_framework.cli.shared.record_options import (
     make_command,
     parameter,
 )
-from torc_framework.cli.shared.record_output import show_created, show_deleted, show_many, show_one
+from torc_framework.cli.shared.record_output import CountedBlocks, show_created, show_deleted, show_many, show_one
 from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import UserError
 from torc_framework.models.records import Record
@@ -38,8 +38,8 @@ def _create(client: "TorcClient", record: Any, **_links: Any) -> Any:
     return client.create(record)
 
 
-def _find(client: "TorcClient", kind: type[Any], query: dict[str, Any]) -> list[Any]:
-    return client.find(kind, **query)
+def _find(client: "TorcClient", kind: type[Any], query: dict[str, Any]) -> Iterable[Any]:
+    return client.iterate(kind, **query)
 
 
 def _unchanged(_client: "TorcClient", _id: int, changes: dict[str, Any]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class RecordCommands:
         titled: Title of a list; ``{}`` stands for the workflow's id.
         is_data: ``get`` prints JSON in either format, since programs read it.
         may_be_held: Runners may hold such records; ``delete-all`` takes ``--force`` to delete these too.
-        text: Returns the list as text; None is the table of ``columns``.
+        text: Yields the list as text in parts, from blocks of records; None is the table of ``columns``.
         store: Stores a new record.
         find: Finds the records of a list.
         complete: Completes changes before they are sent.
@@ -83,9 +83,9 @@ class RecordCommands:
     titled: str = ""
     is_data: bool = False
     may_be_held: bool = False
-    text: Callable[["TorcClient", Sequence[Any]], str] | None = None
+    text: Callable[["TorcClient", Iterable[Sequence[Any]]], Iterable[str]] | None = None
     store: Callable[..., Any] = _create
-    find: Callable[["TorcClient", type[Any], dict[str, Any]], list[Any]] = _find
+    find: Callable[["TorcClient", type[Any], dict[str, Any]], Iterable[Any]] = _find
     complete: Callable[["TorcClient", int, dict[str, Any]], dict[str, Any]] = _unchanged
 
     @property
@@ -106,20 +106,32 @@ class RecordCommands:
         for name in names:
             app.command(name)(makers[name](name))
 
-    def show_many(self, ctx: typer.Context, records: Sequence[Any], title: str, total: int | None = None) -> None:
+    def show_many(
+        self, ctx: typer.Context, records: Iterable[Any], title: str, total_of: Callable[[int], int] | None = None
+    ) -> None:
         """Print records as ``list`` does.
 
         Args:
-            records: The records.
+            records: The records, which may be more than fit in memory.
             title: What they are, in the plural.
-            total: How many there are if not all are printed.
+            total_of: Returns how many there are, given the number that is printed; None if all are printed.
         """
-        session = session_of(ctx)
-        if self.text is None or session.wants_json or not records:
-            show_many(session, self.several.replace(" ", "_"), title, self.columns, records)
+        session, key = session_of(ctx), self.several.replace(" ", "_")
+        if session.wants_json:
+            print_json_list(key, self.json_rows(ctx, records))
             return
-        text = self.text(session.client, records) + omitted_text(len(records), total or 0)
-        print_paged(text) if session.wants_pager else sys.stdout.write(text)
+        blocks = CountedBlocks(blocks_of(records))
+        left = iter(blocks)
+        first = next(left, [])
+        if self.text is None or not first:
+            show_many(session, key, title, self.columns, chain(first, chain.from_iterable(left)))
+            return
+
+        def end() -> str:
+            return "" if total_of is None else omitted_text(blocks.count, total_of(blocks.count))
+
+        text = self.text(session.client, chain([first], left))
+        print_parts(with_end(text, end), may_page=session.wants_pager)
 
     def json_rows(self, ctx: typer.Context, records: Iterable[Any]) -> Iterable[Any]:
         """Return what ``list`` prints as JSON for records, which may be more than fit in memory."""
@@ -163,19 +175,15 @@ class RecordCommands:
             given["reverse_sort"] = given["reverse_sort"] or None
             given["limit"] = given["limit"] or None  # 0 is all
             query = {"workflow_id": chosen, **filters, **given}
-            if session.wants_json and self.find is _find:
-                rows = self.json_rows(ctx, session.client.iterate(self.record, **query))
-                print_json_list(self.several.replace(" ", "_"), rows)
-                return
-            found = self.find(session.client, self.record, query)
+
+            def total_of(shown: int) -> int:
+                if shown != given["limit"]:
+                    return shown
+                every = session.client.page(self.record, workflow_id=chosen, **filters, limit=0)
+                return int(every.total_count - given["offset"])
+
             title = self.titled or f"{self.several} of workflow {{}}"
-            total = None
-            if self.text is not None and not session.wants_json and len(found) == given["limit"]:
-                total = (
-                    session.client.page(self.record, workflow_id=chosen, **filters, limit=0).total_count
-                    - given["offset"]
-                )
-            self.show_many(ctx, found, title.format(chosen), total)
+            self.show_many(ctx, self.find(session.client, self.record, query), title.format(chosen), total_of)
 
         paging = [
             parameter("limit", Limit, DEFAULT_LIMIT),

@@ -1,10 +1,20 @@
 """Output of one or many records: tables, name-value lists and JSON."""
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
-from torc_framework.cli.shared.output import Column, print_json, print_paged, print_pairs, table_text
+from torc_framework.cli.shared.output import (
+    Column,
+    blocks_of,
+    plain_table_parts,
+    print_json,
+    print_json_list,
+    print_pairs,
+    print_parts,
+    table_text,
+    with_end,
+)
 from torc_framework.cli.shared.session import Session
 from torc_framework.models.records import Record, field_names
 from torc_framework.models.resources import parse_duration, parse_memory
@@ -12,16 +22,40 @@ from torc_framework.text.quantities import duration_text, exact_duration_text, e
 from torc_framework.text.terminal import print_line
 
 
-def show_many(session: Session, key: str | None, title: str, columns: Sequence[Column], records: Sequence[Any]) -> None:
-    """Print records: a titled table, or JSON wrapped in ``key`` (None: a bare array)."""
+def show_many(session: Session, key: str | None, title: str, columns: Sequence[Column], records: Iterable[Any]) -> None:
+    """Print records: a titled table, or JSON wrapped in ``key`` (None: a bare array).
+
+    Of a long list, only a part is in memory at a time, unless it is a bare array.
+    """
     if session.wants_json:
-        print_json(records if key is None else {key: records})
+        print_json([*records]) if key is None else print_json_list(key, records)
         return
-    if not records:
+    blocks = blocks_of(records)
+    first, second = next(blocks, None), next(blocks, None)
+    if first is None:
         print(f"No {title} found.")
         return
-    text = f"{title[:1].upper()}{title[1:]}:\n{table_text(columns, records)}Total: {len(records)}\n"
-    print_paged(text) if session.wants_pager else sys.stdout.write(text)
+    heading = f"{title[:1].upper()}{title[1:]}:\n"
+    if second is None:
+        parts = iter([f"{heading}{table_text(columns, first)}Total: {len(first)}\n"])
+    else:
+        counted = CountedBlocks(chain([first, second], blocks))
+        table = chain([heading], plain_table_parts(columns, counted))
+        parts = with_end(table, lambda: f"Total: {counted.count}\n")
+    print_parts(parts, may_page=session.wants_pager)
+
+
+class CountedBlocks:
+    """Blocks of records, and the number of records that have been taken from them."""
+
+    def __init__(self, blocks: Iterable[Sequence[Any]]) -> None:
+        self._blocks = blocks
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Sequence[Any]]:
+        for block in self._blocks:
+            self.count += len(block)
+            yield block
 
 
 def show_one(session: Session, title: str, record: Record, **more: Any) -> None:

@@ -192,15 +192,32 @@ class ClientBase:
             if not page.has_more or not page.items:
                 return
 
-    def _walk_relations(self, kind: type[_T], path: str) -> Iterator[_T]:
-        """Yield the items of a list of what has no id, page by page."""
-        offset = 0
+    def _walk_relations(self, kind: type[_T], path: str, *names: str) -> Iterator[_T]:
+        """Yield the items of a list of what has no id, page by page.
+
+        A server older than the parameter ``after`` ignores it and returns the begin of the list; then the pages are
+        requested by their offset.
+
+        Args:
+            kind: The class of the items.
+            path: The path of the list.
+            names: The fields with ids by which the list is ordered; None counts as 0. If these are two, ``after`` has
+                the number of items with these ids as well, because several items may have the same.
+        """
+        offset, place = 0, dict[str, Any]()
+        after: tuple[int, ...] = ()
         while True:
-            page = self._page(kind, path, {"offset": offset, "limit": paging.PAGE_SIZE})
+            page = self._page(kind, path, {**place, "limit": paging.PAGE_SIZE})
+            keys = [tuple(getattr(item, name) or 0 for name in names) for item in page.items]
+            if keys and "after" in place and keys[0] < after[: len(names)]:
+                place = {"offset": offset}
+                continue
             yield from page.items
             offset += len(page.items)
             if not page.has_more or not page.items:
                 return
+            after = paging.after_last(keys, after) if len(names) == 2 else keys[-1]
+            place = {"offset": offset} if "offset" in place else {"after": ",".join(map(str, after))}
 
     def _page(self, kind: type[_T], path: str, query: dict[str, Any]) -> Page[_T]:
         return self._call(Page[kind], "GET", path, query=query)  # type: ignore[valid-type]  # a type made at run time

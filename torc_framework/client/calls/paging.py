@@ -59,3 +59,16 @@ class ListPosition:
             return ids[0] <= (self._after_id or 0)
         # After an id, the server counts the items of the page, and one more if others follow.
         return total > len(ids) + 1 if self._start else ids[0] == self._first_id
+
+
+def after_last(keys: Sequence[tuple[int, ...]], after: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the ids of the last item of a page, and how many items with these ids have been listed.
+
+    Args:
+        keys: The ids of the items of the page, at least one.
+        after: What this function returned for the page before.
+    """
+    last = keys[-1]
+    equal = next((number for number, key in enumerate(reversed(keys)) if key != last), len(keys))
+    before = after[-1] if equal == len(keys) and after[:-1] == last else 0
+    return *last, before + equal

@@ -43,6 +43,7 @@ from torc_framework.models.responses import (
 )
 from torc_framework.models.waiting_jobs import CountedJobs, GroupMembers, WaitingJobs
 
+_JOBS_OF_RELATION: Final = ("producer_job_id", "consumer_job_id")
 _COUNTS_HEADER: Final = RECORD_COUNTS_HEADER.lower().encode()
 
 
@@ -374,15 +375,29 @@ class WorkflowCalls(ClientBase):
 
     def job_dependencies(self, workflow_id: int) -> Iterator[JobDependency]:
         """Yield all dependencies as pairs of jobs."""
-        return self._walk_relations(JobDependency, f"/workflows/{workflow_id}/job_dependencies")
+        return self._walk_relations(
+            JobDependency, f"/workflows/{workflow_id}/job_dependencies", "job_id", "depends_on_job_id"
+        )
 
     def job_file_relationships(self, workflow_id: int) -> Iterator[JobFileRelationship]:
         """Yield which jobs write and read which files."""
-        return self._walk_relations(JobFileRelationship, f"/workflows/{workflow_id}/job_file_relationships")
+        return self._walk_relations(
+            JobFileRelationship,
+            f"/workflows/{workflow_id}/job_file_relationships",
+            "file_id",
+            "producer_job_id",
+            "consumer_job_id",
+        )
 
     def job_user_data_relationships(self, workflow_id: int) -> Iterator[JobUserDataRelationship]:
         """Yield which jobs write and read which user data."""
-        return self._walk_relations(JobUserDataRelationship, f"/workflows/{workflow_id}/job_user_data_relationships")
+        return self._walk_relations(
+            JobUserDataRelationship,
+            f"/workflows/{workflow_id}/job_user_data_relationships",
+            "user_data_id",
+            "producer_job_id",
+            "consumer_job_id",
+        )
 
     def dependency_graph(self, workflow_id: int) -> DependencyGraph:
         """Return the dependencies between a workflow's jobs, by id, as the server stores them: pairs and groups."""

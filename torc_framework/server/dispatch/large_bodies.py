@@ -42,8 +42,8 @@ REUSED_BYTES: Final = 8 * 1024 * 1024
 """Largest body after which a worker is used again; after a larger one it ends, which frees the memory."""
 THREAD_BYTES: Final = 16 * 1024 * 1024
 """Largest spooled body that a thread of the server reads, line by line; 300,000 short jobs of a plan."""
-THREAD_LINE_BYTES: Final = 4 * 1024 * 1024
-"""Longest line of such a body. The values of a line take at most about twenty times its length."""
+THREAD_LINE_BYTES: Final = 2 * 1024 * 1024
+"""Longest line of such a body. Its values take at most about twenty times its length in memory."""
 WORKERS: Final = 2
 """Most worker processes, and most threads that read spooled bodies, at a time."""
 MAX_IN_PROGRESS: Final = 8

@@ -9,7 +9,14 @@ from torc_framework.models import responses as a
 from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRecord
 from torc_framework.server.auth.permissions import WORKFLOW_IN_PATH
 from torc_framework.server.dispatch.endpoint import Endpoint, EndpointFunction, page
-from torc_framework.server.http.endpoint_calls import FORCE, MAX_LIMIT, PAGE_PARAMETERS, EndpointCall, Parameter
+from torc_framework.server.http.endpoint_calls import (
+    FORCE,
+    MAX_LIMIT,
+    PAGE_PARAMETERS,
+    EndpointCall,
+    Parameter,
+    parse_integer,
+)
 from torc_framework.server.http.endpoint_results import RequestError
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.exchange import single_claims
@@ -201,10 +208,23 @@ def _paged(find: workflow_queries.FindPage) -> EndpointFunction:
 
     def listed(tx: Tx, call: EndpointCall) -> Any:
         offset, limit = call.query["offset"], min(call.query["limit"], MAX_LIMIT)
-        items, total = find(tx, call.id, offset, limit)
-        return page(items, offset, total)
+        after = None if call.query["after"] is None else _three_numbers(call.query["after"])
+        items, total = find(tx, call.id, workflow_queries.RelationPage(offset, limit, after))
+        return page(items, 0 if after is not None else offset, total)
 
     return _known(listed)
+
+
+def _three_numbers(text: str) -> tuple[int, ...]:
+    """Return the numbers of the parameter ``after``.
+
+    Raises:
+        RequestError: the text is not three numbers with commas between them.
+    """
+    parts = text.split(",")
+    if len(parts) != 3:
+        raise RequestError(f"query 'after': {text!r} is not three numbers with commas between them")
+    return tuple(parse_integer("query 'after'", part, 0) for part in parts)
 
 
 def _claim_action(tx: Tx, call: EndpointCall) -> a.ClaimedAction:
@@ -252,7 +272,7 @@ def _about(method: str, path: str, function: EndpointFunction, summary: str, res
 
 
 _STATUS: Final = WorkflowStatusRecord
-_PAGED: Final[dict[str, Any]] = {"query": PAGE_PARAMETERS}
+_PAGED: Final[dict[str, Any]] = {"query": {**PAGE_PARAMETERS, "after": Parameter(str)}}
 _INITIALIZE: Final = {
     "only_uninitialized": _flag(default=False),
     "clear_ephemeral_user_data": _flag(default=True),

@@ -1,16 +1,41 @@
 """Queries over several tables of a workflow: dependencies, relations of files and user data, missing inputs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import sqlalchemy as sa
+from attrs import frozen
 
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.tables import core as t
 
-FindPage = Callable[[Tx, int, int, int], tuple[list[dict[str, Any]], int]]
-"""Function of a transaction, a workflow, offset and limit that returns one page of items and their total number."""
+JOBS_AT_ONCE: Final = 10_000
+"""Jobs whose pairs are counted at once."""
+
+
+@frozen
+class RelationPage:
+    """Which part of a list of relations is wanted.
+
+    Attributes:
+        offset: Items to skip from the begin, without ``after``.
+        limit: Most items.
+        after: The ids of the item after which the page begins, in the order of the list; 0 stands for none. For pairs
+            of jobs, the number of pairs with these ids that come before the page, as several groups may have one.
+    """
+
+    offset: int
+    limit: int
+    after: tuple[int, ...] | None = None
+
+
+FindPage = Callable[[Tx, int, RelationPage], tuple[list[dict[str, Any]], int]]
+"""Function of a transaction, a workflow and a page.
+
+It returns the items and the number of all items; after an item, the number of those on the page and one more if others
+follow.
+"""
 
 
 def job_ids(tx: Tx, workflow_id: int) -> list[int]:
@@ -79,30 +104,69 @@ def dependency_graph(tx: Tx, workflow_id: int) -> dict[str, Any]:
     return {"dependencies": pairs, "groups": list(groups.values())}
 
 
-def job_dependencies(tx: Tx, workflow_id: int, offset: int, limit: int) -> tuple[list[dict[str, Any]], int]:
-    """Return one page of the pairs of jobs of which one waits for the other, and the number of all pairs.
+def job_dependencies(tx: Tx, workflow_id: int, part: RelationPage) -> tuple[list[dict[str, Any]], int]:
+    """Return one page of the pairs of jobs of which one waits for the other, and a number as `FindPage` says.
 
     The pairs include those of groups, which are computed for the jobs of the page only.
     """
+    if part.after is not None:
+        found = _pairs_after(tx, workflow_id, part.after, part.limit + 1)
+        return found[: part.limit], len(found)
     total = _count_pairs(tx, workflow_id)
-    first, last, before = tx.connection.execute(_jobs_of_page(workflow_id, offset, limit)).one()
+    first, last, before = tx.connection.execute(_jobs_of_page(workflow_id, part.offset, part.limit)).one()
     if first is None:
         return [], total
+    return _pairs(tx, workflow_id, [_PAIRS.c.job_id.between(first, last)], part.limit, part.offset - int(before)), total
+
+
+def _pairs_after(tx: Tx, workflow_id: int, after: tuple[int, ...], limit: int) -> list[dict[str, Any]]:
+    """Return the pairs that follow one, ``limit`` at most; no query counts the pairs of more than some jobs."""
+    job_id, on_id, seen = after
+    same = _PAIRS.c.job_id == job_id, _PAIRS.c.depends_on_job_id >= on_id
+    found = _pairs(tx, workflow_id, same, limit, seen)
+    while len(found) < limit:
+        following = (
+            sa.select(t.JOB.c.id)
+            .where(t.JOB.c.workflow_id == workflow_id, t.JOB.c.id > job_id)
+            .order_by(t.JOB.c.id)
+            .limit(JOBS_AT_ONCE)
+            .subquery()
+        )
+        last_of_span = tx.connection.execute(sa.select(sa.func.max(following.c.id))).scalar()
+        if last_of_span is None:
+            break
+        jobs = _jobs_of_page(workflow_id, 0, limit - len(found), (job_id + 1, last_of_span))
+        _, last, _ = tx.connection.execute(jobs).one()
+        if last is not None:
+            found += _pairs(tx, workflow_id, [_PAIRS.c.job_id.between(job_id + 1, last)], limit - len(found))
+        job_id = last_of_span
+    return found
+
+
+def _pairs(
+    tx: Tx, workflow_id: int, chosen: Iterable[sa.ColumnElement[bool]], limit: int, offset: int = 0
+) -> list[dict[str, Any]]:
     query = (
         sa.select(_PAIRS, _WAITS.c.name.label("job_name"), _FOR.c.name.label("depends_on_job_name"))
         .join(_WAITS, _WAITS.c.id == _PAIRS.c.job_id)
         .join(_FOR, _FOR.c.id == _PAIRS.c.depends_on_job_id)
-        .where(_WAITS.c.workflow_id == workflow_id, _PAIRS.c.job_id.between(first, last))
+        .where(_WAITS.c.workflow_id == workflow_id, *chosen)
         .order_by(_PAIRS.c.job_id, _PAIRS.c.depends_on_job_id)
         .limit(limit)
-        .offset(offset - int(before))
+        .offset(offset)
     )
-    rows = [{**row, "workflow_id": workflow_id} for row in tx.connection.execute(query).mappings()]
-    return rows, total
+    return [{**row, "workflow_id": workflow_id} for row in tx.connection.execute(query).mappings()]
 
 
-def _jobs_of_page(workflow_id: int, offset: int, limit: int) -> sa.Select[Any]:
-    """Return the query for the first and the last job with pairs on a page, and the number of pairs before theirs."""
+def _jobs_of_page(workflow_id: int, offset: int, limit: int, span: tuple[int, int] = (0, 2**63 - 1)) -> sa.Select[Any]:
+    """Return the query for the first and the last job with pairs on a page, and the number of pairs before theirs.
+
+    Args:
+        workflow_id: The workflow.
+        offset: Pairs to skip.
+        limit: Most pairs.
+        span: The first and the last id of the jobs whose pairs are counted.
+    """
     sizes = (
         sa.select(t.GROUP_MEMBER.c.group_id, sa.func.count().label("pairs"))
         .join(t.DEPENDENCY_GROUP, t.DEPENDENCY_GROUP.c.id == t.GROUP_MEMBER.c.group_id)
@@ -113,8 +177,10 @@ def _jobs_of_page(workflow_id: int, offset: int, limit: int) -> sa.Select[Any]:
     counted = sa.union_all(
         sa.select(t.JOB_DEPENDENCY.c.job_id, sa.literal(1).label("pairs"))
         .join(t.JOB, t.JOB.c.id == t.JOB_DEPENDENCY.c.job_id)
-        .where(t.JOB.c.workflow_id == workflow_id),
-        sa.select(t.GROUP_WAITER.c.job_id, sizes.c.pairs).join(sizes, sizes.c.group_id == t.GROUP_WAITER.c.group_id),
+        .where(t.JOB.c.workflow_id == workflow_id, t.JOB_DEPENDENCY.c.job_id.between(*span)),
+        sa.select(t.GROUP_WAITER.c.job_id, sizes.c.pairs)
+        .join(sizes, sizes.c.group_id == t.GROUP_WAITER.c.group_id)
+        .where(t.GROUP_WAITER.c.job_id.between(*span)),
     ).subquery()
     own = sa.select(counted.c.job_id, sa.func.sum(counted.c.pairs).label("pairs")).group_by(counted.c.job_id).subquery()
     upto = sa.func.sum(own.c.pairs).over(order_by=own.c.job_id)
@@ -140,20 +206,20 @@ def _count_pairs(tx: Tx, workflow_id: int) -> int:
     return int(execute(direct).scalar_one()) + int(execute(grouped).scalar_one())
 
 
-def job_file_relationships(tx: Tx, workflow_id: int, offset: int, limit: int) -> tuple[list[dict[str, Any]], int]:
-    """Return one page of rows (file, job that writes it, job that reads it), and the number of all rows.
+def job_file_relationships(tx: Tx, workflow_id: int, part: RelationPage) -> tuple[list[dict[str, Any]], int]:
+    """Return one page of rows (file, job that writes it, job that reads it), and a number as `FindPage` says.
 
     A file that several jobs read has several rows; a file that no job uses has none.
     """
     names = {"file_id": t.FILE.c.id, "file_name": t.FILE.c.name, "file_path": t.FILE.c.path}
-    return _relationships(tx, names, (t.JOB_OUTPUT_FILE, t.JOB_INPUT_FILE), workflow_id, (offset, limit))
+    return _relationships(tx, names, (t.JOB_OUTPUT_FILE, t.JOB_INPUT_FILE), workflow_id, part)
 
 
-def job_user_data_relationships(tx: Tx, workflow_id: int, offset: int, limit: int) -> tuple[list[dict[str, Any]], int]:
+def job_user_data_relationships(tx: Tx, workflow_id: int, part: RelationPage) -> tuple[list[dict[str, Any]], int]:
     """Return the same as `job_file_relationships` for user data."""
     names = {"user_data_id": t.USER_DATA.c.id, "user_data_name": t.USER_DATA.c.name}
     tables = t.JOB_OUTPUT_USER_DATA, t.JOB_INPUT_USER_DATA
-    return _relationships(tx, names, tables, workflow_id, (offset, limit))
+    return _relationships(tx, names, tables, workflow_id, part)
 
 
 def _relationships(
@@ -161,11 +227,10 @@ def _relationships(
     names: dict[str, sa.Column[Any]],
     relations: tuple[sa.Table, sa.Table],
     workflow_id: int,
-    part: tuple[int, int],
+    part: RelationPage,
 ) -> tuple[list[dict[str, Any]], int]:
     key, record = next(iter(names.items()))
     written, read = relations
-    offset, limit = part
     producer, consumer = t.JOB.alias("producer"), t.JOB.alias("consumer")
     joined = (
         record.table.outerjoin(written, written.c[key] == record)
@@ -184,7 +249,11 @@ def _relationships(
         consumer.c.name.label("consumer_job_name"),
     ]
     order = record, sa.func.coalesce(written.c.job_id, 0), sa.func.coalesce(read.c.job_id, 0)
-    query = sa.select(*columns).select_from(joined).where(mine).order_by(*order).limit(limit).offset(offset)
+    query = sa.select(*columns).select_from(joined).where(mine).order_by(*order)
+    if part.after is not None:
+        query = query.where(record >= part.after[0], sa.tuple_(*order) > sa.tuple_(*part.after)).limit(part.limit + 1)
+        found = [dict(row) for row in tx.connection.execute(query).mappings()]
+        return found[: part.limit], len(found)
     count = sa.select(sa.func.count()).select_from(joined).where(mine)
-    rows = [dict(row) for row in tx.connection.execute(query).mappings()]
+    rows = [dict(row) for row in tx.connection.execute(query.limit(part.limit).offset(part.offset)).mappings()]
     return rows, int(tx.connection.execute(count).scalar_one())

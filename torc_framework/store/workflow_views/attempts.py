@@ -7,8 +7,10 @@ of them be read again.
 import threading
 from array import array
 from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import Final
 
 import sqlalchemy as sa
@@ -37,6 +39,19 @@ _NEW: Final = Statement(
 _COMPLETED: Final = int(JobStatus.COMPLETED)
 
 
+_FEW: Final = 64
+"""Values that are put into their places one by one; more are sorted together with all others."""
+
+
+def _with_more(values: "array[float]", more: list[float]) -> "array[float]":
+    """Return sorted values with further ones."""
+    if len(more) >= _FEW:
+        return array("d", sorted([*values, *more]))
+    for value in more:
+        insort(values, value)
+    return values
+
+
 def _floats() -> "array[float]":
     return array("d")
 
@@ -59,14 +74,21 @@ class AttemptsOfRunner:
     job_ids: "array[int]" = Factory(_integers)
     sorted_ends: "array[float]" = Factory(_floats)
 
-    def add(self, start: float, end: float, status: int, job_id: int) -> None:
-        """Add an attempt."""
-        place = bisect_right(self.starts, start)
-        self.starts.insert(place, start)
-        self.ends.insert(place, end)
-        self.statuses.insert(place, status)
-        self.job_ids.insert(place, job_id)
-        insort(self.sorted_ends, end)
+    def add(self, attempts: list[tuple[float, float, int, int]]) -> None:
+        """Add attempts: their begin, end, status and job."""
+        if len(attempts) >= _FEW:
+            every = sorted([*zip(self.starts, self.ends, self.statuses, self.job_ids, strict=True), *attempts])
+            starts, ends, statuses, job_ids = zip(*every, strict=True)
+            self.starts, self.ends = array("d", starts), array("d", ends)
+            self.statuses, self.job_ids = array("q", statuses), array("q", job_ids)
+        else:
+            for start, end, status, job_id in attempts:
+                place = bisect_right(self.starts, start)
+                self.starts.insert(place, start)
+                self.ends.insert(place, end)
+                self.statuses.insert(place, status)
+                self.job_ids.insert(place, job_id)
+        self.sorted_ends = _with_more(self.sorted_ends, [end for _, end, *_ in attempts])
 
     def count_between(self, from_s: float, to_s: float) -> int:
         """Return how many attempts touch a span of time."""
@@ -98,32 +120,30 @@ class EndedAttempts:
     def add(self, rows: list[Row], structure: WorkflowStructure) -> None:
         """Add results, given as rows of `_NEW`."""
         of_id, node_of = structure.positions(), structure.graph.node_of
-        timed = []
-        for id_, job_id, runner, run_id, status, completion_time, minutes in rows:
-            self.last_id = max(self.last_id, id_)
+        seconds_of: defaultdict[int, list[float]] = defaultdict(list)
+        attempts_of: defaultdict[int, list[tuple[float, float, int, int]]] = defaultdict(list)
+        ends_of: defaultdict[tuple[int, bool], list[float]] = defaultdict(list)
+        for _, job_id, runner, run_id, status, completion_time, minutes in rows:
             seconds = min(max(0.0, minutes), LONGEST_MINUTES) * 60
-            if status == _COMPLETED:
-                node = node_of[of_id(job_id)]
-                times = self.run_times.get(node)
-                if times is None:
-                    times = self.run_times[node] = RunTimes()
-                times.add(seconds)
+            is_completed = status == _COMPLETED
+            if is_completed:
+                seconds_of[node_of[of_id(job_id)]].append(seconds)
             end = end_seconds(completion_time)
             if end is not None:
-                timed.append((end - seconds, end, status, job_id, runner, run_id))
-        timed.sort()  # so that each is added at the end, which takes no time
-        for start, end, status, job_id, runner, run_id in timed:
-            attempts = self.runners.get(runner)
-            if attempts is None:
-                attempts = self.runners[runner] = AttemptsOfRunner()
-            attempts.add(start, end, status, job_id)
-            ends = self.ends.get(run_id)
-            if ends is None:
-                ends = self.ends[run_id] = (array("d"), array("d"))
-                self.run_begins[run_id] = start
-            insort(ends[status != _COMPLETED], end)
-            self.run_begins[run_id] = min(start, self.run_begins[run_id])
+                attempts_of[runner].append((end - seconds, end, status, job_id))
+                ends_of[run_id, is_completed].append(end)
+                if end - seconds < self.run_begins.get(run_id, inf):
+                    self.run_begins[run_id] = end - seconds
+        for node, several in seconds_of.items():
+            self.run_times.setdefault(node, RunTimes()).add(several)
+        for runner, attempts in attempts_of.items():
+            self.runners.setdefault(runner, AttemptsOfRunner()).add(attempts)
+        for (run_id, is_completed), ends in ends_of.items():
+            completed, others = self.ends.get(run_id, (array("d"), array("d")))
+            changed = _with_more(completed if is_completed else others, ends)
+            self.ends[run_id] = (changed, others) if is_completed else (completed, changed)
         self.count += len(rows)
+        self.last_id = max([self.last_id, *(row[0] for row in rows)])
 
     def busy_seconds(self, from_s: float, to_s: float) -> float:
         """Return the sum of the seconds of attempts that ended in a span of time, as far as these are in it."""
@@ -151,6 +171,7 @@ def ended_attempts(tx: Tx, workflow_id: int, structure: WorkflowStructure) -> It
         kept = _kept.get(tx, workflow_id)
         if kept is None or kept.version != structure.version:
             kept = EndedAttempts(structure.version)
+            _kept.keep(tx, workflow_id, kept)
     with kept.lock:
         count, newest = tx.row(_SIZE, workflow_id) or (0, None)
         if (newest or 0) > kept.last_id:

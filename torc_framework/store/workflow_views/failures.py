@@ -172,5 +172,7 @@ def _filter(names: Iterable[str], key: Sequence[Any]) -> str:
         terms.insert(0, ("status", ",".join(status.label for status in FAILURES)))
     for name, value in zip(names, key, strict=True):
         is_text = isinstance(value, str)
-        terms.append((name, quoted_value(value, keeps_wildcards=name == "reason") if is_text else value))
+        terms.append(
+            (name, quoted_value(value, keeps_wildcards=name == "reason", always=name == "group") if is_text else value)
+        )
     return filter_text(terms)

@@ -10,8 +10,15 @@ from typing import Any, Final
 import msgspec
 import sqlalchemy as sa
 
-from torc_framework.graph.drawn_graph import short_group_label
-from torc_framework.job_filters import FilterError, FilterTerm, Presence, TextPattern, TimeSpan, parse_filter
+from torc_framework.job_filters import (
+    FilterError,
+    FilterTerm,
+    LabelBegin,
+    Presence,
+    TextPattern,
+    TimeSpan,
+    parse_filter,
+)
 from torc_framework.store.database.sql import Statement, Tx, param
 from torc_framework.store.errors import RuleError
 from torc_framework.store.records.events import utc_text
@@ -116,8 +123,7 @@ def _of_group(_tx: Tx, _workflow_id: int, structure: WorkflowStructure, term: Fi
         number
         for number, label in enumerate(graph.labels)
         if any(
-            value is Presence.ANY
-            or (isinstance(value, TextPattern) and (value.matches(label) or value.matches(short_group_label(label))))
+            value is Presence.ANY or (isinstance(value, TextPattern | LabelBegin) and value.matches(label))
             for value in term.values
         )
     }

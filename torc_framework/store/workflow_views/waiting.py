@@ -174,7 +174,7 @@ def _terms(reason: _Reason, labels: Sequence[str], requirements: Mapping[int, st
         return [("interrupted", "yes")]
     terms: list[tuple[str, Any]] = [("status", _STATUS_OF[reason.reason].label)]
     if reason.reason == "waits_for_jobs":
-        terms.append(("group", quoted_value(labels[0])))
+        terms.append(("group", quoted_value(labels[0], always=True)))
     if reason.reason == "ready":
         name = requirements.get(reason.resource_requirements_id or 0)
         if name is not None:

@@ -218,9 +218,9 @@ def results(
 
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
+    report = results_report(session.client, chosen, output_dir, all_runs=all_runs, job_id=job_id)
     if not output_dir.is_dir():
         raise UserError(f"output directory {output_dir} does not exist; name that of the run with --output-dir")
-    report = results_report(session.client, chosen, output_dir, all_runs=all_runs, job_id=job_id)
     print_json_list("results", _entries(report), before=report.head, after=lambda: {"total_results": report.total})
 
 

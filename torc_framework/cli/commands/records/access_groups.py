@@ -53,7 +53,7 @@ def list_(ctx: typer.Context, *, limit: Limit = DEFAULT_LIMIT, offset: Offset = 
         torc access-groups list
     """
     session = session_of(ctx)
-    found = islice(session.client.access_groups(), offset, offset + limit)
+    found = islice(session.client.access_groups(), offset, offset + limit if limit else None)
     show_many(session, "groups", "access groups", GROUPS, [*found])
 
 
@@ -122,7 +122,7 @@ def list_members(ctx: typer.Context, group_id: GroupId, *, limit: Limit = DEFAUL
         torc access-groups list-members 3
     """
     session = session_of(ctx)
-    found = islice(session.client.members(group_id), offset, offset + limit)
+    found = islice(session.client.members(group_id), offset, offset + limit if limit else None)
     show_many(session, "members", f"members of group {group_id}", MEMBERS, [*found])
 
 
@@ -136,7 +136,7 @@ def list_user_groups(
         torc access-groups list-user-groups ana
     """
     session = session_of(ctx)
-    found = islice(session.client.groups_of_user(user_name), offset, offset + limit)
+    found = islice(session.client.groups_of_user(user_name), offset, offset + limit if limit else None)
     show_many(session, "groups", f"groups of {user_name}", GROUPS, [*found])
 
 

@@ -84,7 +84,7 @@ def _lister(
     def show(key: str, several: str, columns: list[Column], ask: _Ask) -> None:
         session = session_of(ctx)
         chosen = pick_workflow(session, workflow_id)
-        found = list(islice(ask(session.client, chosen), offset, offset + limit))
+        found = islice(ask(session.client, chosen), offset, offset + limit if limit else None)  # 0 is all
         show_many(session, key, f"{several} of workflow {chosen}", columns, found)
 
     return show

@@ -1,10 +1,10 @@
 """The list of jobs with how they ended, for ``torc jobs list``."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from torc_framework.cli.shared.listing import ListColumn, list_text
+from torc_framework.cli.shared.listing import ListColumn, list_parts
 from torc_framework.client import TorcClient
 from torc_framework.models.progress import JobEnding
 from torc_framework.models.records import JobRecord
@@ -19,12 +19,20 @@ from torc_framework.text.terminal import one_line
 _ENDED = frozenset(status.label for status in END)
 
 
-def job_list(client: TorcClient, jobs: Sequence[JobRecord]) -> str:
-    """Return the list of jobs of one workflow; one request returns how all of them ended."""
-    endings = _endings(client, jobs)
-    has_attempts = any(job.attempt_id > 1 for job in jobs)
+def job_list(client: TorcClient, blocks: Iterable[Sequence[JobRecord]]) -> Iterator[str]:
+    """Yield the list of jobs of one workflow; one request for each block returns how its jobs ended."""
+    endings: dict[int, JobEnding] = {}
+    has_attempts = False
     uses_glyphs = uses_unicode()
     now_s = time.time()
+
+    def with_endings() -> Iterator[Sequence[JobRecord]]:
+        nonlocal has_attempts
+        for block in blocks:
+            endings.clear()
+            endings.update(_endings(client, block))
+            has_attempts = has_attempts or any(job.attempt_id > 1 for job in block)
+            yield block
 
     def ending(job: JobRecord) -> JobEnding | None:
         return endings.get(job.id or 0) if job.status in _ENDED else None
@@ -43,7 +51,7 @@ def job_list(client: TorcClient, jobs: Sequence[JobRecord]) -> str:
     def colour(job: JobRecord) -> str:
         return _look(job).colour
 
-    return list_text(
+    yield from list_parts(
         [
             ListColumn("", glyph, colour=colour),
             ListColumn("ID", lambda job: str(job.id), right=True),
@@ -54,7 +62,7 @@ def job_list(client: TorcClient, jobs: Sequence[JobRecord]) -> str:
             ListColumn("PEAK", peak, right=True),
             ListColumn("EXIT", lambda job: exit_text(ending(job))),
         ],
-        jobs,
+        with_endings(),
     )
 
 

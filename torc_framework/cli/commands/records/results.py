@@ -1,5 +1,7 @@
 """``torc results``: the results of jobs."""
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,13 +20,13 @@ if TYPE_CHECKING:
     from torc_framework.client import TorcClient
 
 
-def _find(client: "TorcClient", kind: type[ResultRecord], query: dict[str, Any]) -> list[ResultRecord]:
+def _find(client: "TorcClient", kind: type[ResultRecord], query: dict[str, Any]) -> Iterator[ResultRecord]:
     """Find results; the filter ``failed`` is applied here, since the server has none."""
     if not query.pop("failed", False):
-        return client.find(kind, **query)
+        return client.iterate(kind, **query)
     first, most = query.pop("offset"), query.pop("limit")
-    failed = [result for result in client.iterate(kind, **query) if result.return_code != 0]
-    return failed[first : first + most]
+    failed = (result for result in client.iterate(kind, **query) if result.return_code != 0)
+    return islice(failed, first, None if most is None else first + most)
 
 
 RESULTS = RecordCommands(

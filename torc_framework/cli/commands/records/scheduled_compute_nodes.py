@@ -1,6 +1,6 @@
 """``torc scheduled-compute-nodes``: allocations that were requested from a batch system."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import typer
@@ -23,7 +23,9 @@ _REASON: Final[Column] = ("Waits For", lambda row: row["pending_reason"] or "")
 class _AllocationCommands(RecordCommands):
     """The commands on allocations; lists show why queued ones wait, if their batch system can be asked from here."""
 
-    def show_many(self, ctx: typer.Context, records: Sequence[Any], title: str, total: int | None = None) -> None:
+    def show_many(
+        self, ctx: typer.Context, records: Iterable[Any], title: str, total_of: Callable[[int], int] | None = None
+    ) -> None:
         """Print records as ``list`` does."""
         rows = self.json_rows(ctx, records)
         columns = [*self.columns, _REASON] if any(row["pending_reason"] for row in rows) else self.columns
