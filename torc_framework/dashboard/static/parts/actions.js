@@ -49,6 +49,9 @@ export function NextStep({ next, workflowId }) {
   </div>`;
 }
 
+/** Commands whose answer is read in their dialog. */
+const REPORTS = new Set(["execution_plan", "slurm_accounting", "slurm_logs", "utilization"]);
+
 /** Commands that only show something, and the views that show the same. @type {Record<string, {title: string, view: string}>} */
 const VIEWS = {
   "why-failed": { title: "See why", view: "failures" },
@@ -129,7 +132,7 @@ function ActionDialog({ name, workflowId, options: initial, onDone }) {
   };
   const finish = (/** @type {Run} */ ended) => {
     refreshes.value += 1;
-    if (ended.state === "failed") return;
+    if (ended.state === "failed" || REPORTS.has(name)) return;
     tell(ended.state === "running" ? `${kind.title}: started. It goes on in the background.` : `${kind.title}: done.`);
     onDone?.(ended);
     closeDialog();

@@ -4,6 +4,7 @@ import { html } from "../vendor/ui.js";
 import { countText } from "../core/quantities.js";
 import { NextStep } from "./actions.js";
 import { Name } from "./basics.js";
+import { DocumentView } from "./document_view.js";
 import { PlainTable } from "./plain_table.js";
 
 /** @typedef {import("../core/orders.js").Run} Run */
@@ -14,18 +15,11 @@ export function PreviewOf({ run }) {
   const shown = document && TABLES[run.command]?.(document);
   const text = (run.output || run.error).trim();
   return html`<section aria-label=${run.preview ? "Preview" : "Result"}>
-    <p class="field-title">${run.preview ? "This would happen. Nothing was changed yet." : "Done."}</p>
-    ${shown ?? (document ? html`<${Facts} of=${document} />` : html`<pre>${text || "Nothing to report."}</pre>`)}
+    <p class="field-title">${run.preview ? "This would happen. Nothing was changed yet." : "Result"}</p>
+    ${shown ?? (document ? html`<${DocumentView} of=${document} />` : html`<pre>${text || "Nothing to report."}</pre>`)}
     ${!run.preview && document?.next && run.workflow_id ? html`<${NextStep} next=${document.next} workflowId=${run.workflow_id} />` : ""}
   </section>`;
 }
-
-/** Simple values of a JSON object. @param {{of: Record<string, any>}} props */
-const Facts = ({ of }) => html`<dl class="facts">
-  ${Object.entries(of)
-    .filter(([, value]) => ["string", "number", "boolean"].includes(typeof value) && value !== "")
-    .map(([name, value]) => html`<dt key=${name}>${name.replaceAll("_", " ")}</dt><dd>${typeof value === "boolean" ? (value ? "yes" : "no") : String(value)}</dd>`)}
-</dl>`;
 
 const MOST_ROWS = 200;
 

@@ -6,6 +6,7 @@ import { countText } from "../core/quantities.js";
 import { preferences } from "../core/preferences.js";
 import { address, go, route, setParams } from "../core/router.js";
 import { words } from "../core/words.js";
+import { ActionButton } from "../parts/actions.js";
 import { Empty, Name, Shown, StatusBar, StatusCounts } from "../parts/basics.js";
 import { CanvasView } from "../parts/canvas_view.js";
 import { GraphScene } from "../parts/graph_scene.js";
@@ -26,6 +27,7 @@ export function Graph({ id }) {
   const isWhole = !open && !around;
   return html`<header class="view-head"><h1>Graph</h1><span class="grow"></span>
       ${isWhole ? "" : html`<a class="button" href=${address(["w", id, "graph"], { kind: kind === "jobs" ? "" : kind, as })}>Whole graph</a>`}
+      <${ActionButton} name="execution_plan" workflowId=${id} />
       <label>Show <select value=${kind} onChange=${(/** @type {any} */ event) => setParams({ kind: event.currentTarget.value, open: "", offset: "", around: "" })}>${KINDS.map(([name, title]) => html`<option key=${name} value=${name}>${title}</option>`)}</select></label>
       <label>As <select value=${as ?? "drawing"} onChange=${(/** @type {any} */ event) => setParams({ as: event.currentTarget.value === "list" ? "list" : "" })}><option value="drawing">drawing and list</option><option value="list">list</option></select></label>
       ${around ? html`<label>Distance <select value=${depth ?? "1"} onChange=${(/** @type {any} */ event) => setParams({ depth: event.currentTarget.value })}>${[1, 2, 3, 5, 10].map((each) => html`<option key=${each} value=${each}>${each}</option>`)}</select></label>` : ""}

@@ -114,7 +114,7 @@ function Attempts({ place, attempts, chosen, requirements }) {
     { title: "CPU", isNumber: true, show: (/** @type {any} */ each) => (each.result?.avg_cpu_percent ? `${Math.round(each.result.avg_cpu_percent)}%` : "") },
   ];
   return html`<${PlainTable} label="Attempts" rows=${attempts} columns=${columns} keyOf=${keyOf} classOf=${(/** @type {any} */ each) => (each === chosen ? "chosen" : "")} />
-    ${requirements ? html`<p class="muted">Asks for ${requestText(requirements)}.</p>` : ""}`;
+    ${requirements ? html`<p class="muted">Asks for ${requestText(requirements)}. <a href=${address(["w", place.id, "plots"], { job: place.job })}>Plots of its use</a></p>` : ""}`;
 }
 
 /** @param {any} attempt */

@@ -18,7 +18,7 @@ const GIB = 1024 ** 3;
 /** @param {{id: number}} props */
 export function Runners({ id }) {
   return html`<header class="view-head"><h1>Runners</h1><span class="grow"></span>
-      <${ActionButton} name="run" workflowId=${id} label="Run here" /><${ActionButton} name="submit" workflowId=${id} />
+      <${ActionButton} name="run" workflowId=${id} label="Run here" /><${ActionButton} name="submit" workflowId=${id} /><${ActionButton} name="utilization" workflowId=${id} />
     </header>
     <section class="card" aria-label="Runners"><${RunnerTable} id=${id} /></section>
     <${Allocations} id=${id} />`;
