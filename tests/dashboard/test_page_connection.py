@@ -1,11 +1,13 @@
 """The page when the server goes away, behind a proxy, in several tabs, and for readers who may do less."""
 
+import os
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from socket import socket
 
 import pytest
 from browser_pages import DashPage, open_dash
@@ -50,9 +52,10 @@ def test_a_lost_server_is_told_and_found_again(browser: Browser, tmp_path: Path)
 @pytest.fixture
 def proxy(dash_behind_proxy: DashProgram, tmp_path: Path) -> Iterator[str]:
     """URL of the dashboard behind nginx at a prefix, with nginx's usual buffering."""
-    program = shutil.which("nginx")
+    program = shutil.which("nginx", path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")
     if program is None:
-        pytest.skip("no nginx: install Debian's package 'nginx-light'")
+        missing = "no nginx: install Debian's package 'nginx-light'"
+        pytest.fail(missing) if os.environ.get("CI") == "true" else pytest.skip(missing)
     port = int(dash_behind_proxy.folder.joinpath("port").read_text())
     (tmp_path / "nginx.conf").write_text(NGINX.format(folder=tmp_path, port=port, base=dash_behind_proxy.base))
     process = subprocess.Popen([program, "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")], stderr=sys.stderr)
@@ -66,8 +69,6 @@ def proxy(dash_behind_proxy: DashProgram, tmp_path: Path) -> Iterator[str]:
 @pytest.fixture
 def dash_behind_proxy(server: str, tmp_path: Path) -> Iterator[DashProgram]:
     """A dashboard that knows the address under which browsers reach it."""
-    from socket import socket
-
     with socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
