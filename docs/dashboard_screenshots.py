@@ -101,7 +101,7 @@ def make_workflows(folder: Path, environment: dict[str, str]) -> None:
     """Create workflows 1 to 4 in the order of `SPECS`; run all but the first to their ends, and begin the first."""
 
     def torc(*words: str) -> None:
-        command = [BIN / "torc", "--database", folder / "torc.db", *words]
+        command = [str(BIN / "torc"), "--database", str(folder / "torc.db"), *words]
         subprocess.run(command, cwd=folder, env=environment, check=False, stdout=subprocess.DEVNULL)
 
     (folder / "grow.py").write_text(GROW)
