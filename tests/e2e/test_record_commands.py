@@ -95,7 +95,8 @@ GROUPS = [FILES, USER_DATA, REQUIREMENTS, RESULTS, NODES, SCHEDULED, JOBS]
 def test_filters_are_those_of_the_server(group: RecordCommands) -> None:
     """A filter that the server does not know would be ignored."""
     (resource,) = (each for each in IN_WORKFLOWS if each.record is group.record)
-    known = {*resource.filters, "include_relationships"} | ({"failed"} if group is RESULTS else set())
+    further = {RESULTS.several: {"failed"}, JOBS.several: {"q"}}.get(group.several, set())
+    known = {*resource.filters, "include_relationships", *further}
     assert {each.name for each in group.filters} <= known
 
 

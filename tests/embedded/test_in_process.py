@@ -26,6 +26,8 @@ from torc_framework.store.database.opening import open_database
 from torc_framework.store.errors import DatabaseError
 
 READS = [each for each in all_endpoints() if each.method == "GET" and each.body is None]
+TIMES_OF_REQUESTS = ("exported_at", "at", "from_s", "to_s")
+"""Fields that hold the time of the request."""
 QUERIES: list[dict[str, Any]] = [{}, {"workflow_id": 1}, {"workflow_id": 1, "limit": 2, "offset": 1}, {"limit": "x"}]
 
 
@@ -63,7 +65,8 @@ def outcome(sender: Any, path: str, query: dict[str, Any]) -> Any:
     except ApiError as error:
         return error.status, str(error)
     if isinstance(answer, dict):
-        answer.pop("exported_at", None)  # the time of the request
+        for name in TIMES_OF_REQUESTS:
+            answer.pop(name, None)
     return answer
 
 
