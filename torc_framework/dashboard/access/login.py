@@ -13,10 +13,11 @@ from starlette.routing import Route
 from torc_framework import __version__
 from torc_framework.dashboard.access.sessions import ReaderSession, SessionStore
 from torc_framework.dashboard.http.bodies import read_json
-from torc_framework.dashboard.http.errors import RefusedError, json_answer
+from torc_framework.dashboard.http.errors import json_answer
 from torc_framework.dashboard.http.limits import LOGINS, LOGINS_OF_ADDRESS
 from torc_framework.dashboard.upstream.http_client import HttpClients
-from torc_framework.dashboard.upstream.identity import Credentials, Identity, UpstreamServer
+from torc_framework.monitoring.identity import Credentials, Identity, UpstreamServer
+from torc_framework.monitoring.refusals import RefusedError
 
 _LOGIN_BYTES: Final = 16 << 10
 _MAX_NAME: Final = 256

@@ -16,10 +16,10 @@ from torc_framework.dashboard.access.login import LoginRoutes
 from torc_framework.dashboard.http.errors import json_answer
 from torc_framework.dashboard.routes.queries import integer, require_owner
 from torc_framework.dashboard.routes.work_calls import WorkCalls
-from torc_framework.dashboard.upstream.identity import UpstreamServer
-from torc_framework.dashboard.work import overview
-from torc_framework.dashboard.work.context import WorkContext
 from torc_framework.dashboard.work.words import words
+from torc_framework.monitoring import overview
+from torc_framework.monitoring.context import WorkContext
+from torc_framework.monitoring.identity import UpstreamServer
 
 
 class WorkflowRoutes:

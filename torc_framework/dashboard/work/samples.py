@@ -7,10 +7,10 @@ from typing import Any, Final
 from attrs import frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.dashboard.http.errors import RefusedError
-from torc_framework.dashboard.work.log_files import LogPlace, open_log
 from torc_framework.models.attempt_logs import output_dir_of
 from torc_framework.models.records import ComputeNodeRecord
+from torc_framework.monitoring.log_files import LogPlace, open_log
+from torc_framework.monitoring.refusals import RefusedError
 from torc_framework.resource_samples import ResourceSample, read_attempts, read_series, series_path
 
 MOST_SOURCES: Final = 1_000

@@ -11,6 +11,7 @@ from torc_framework.store.errors import RuleError
 from torc_framework.store.exchange.single_steps import StepJob, find_job
 from torc_framework.store.job_state import transitions
 from torc_framework.store.job_state.dependency_counters import dependents_of
+from torc_framework.store.job_state.jobs_to_stop import request_stop
 from torc_framework.store.job_state.propagation import announce_completion, propagate
 from torc_framework.store.job_state.resets import reset_without_dependents
 from torc_framework.store.record_kinds.jobs import JOBS
@@ -117,6 +118,8 @@ def _make_blocked(tx: Tx, job: StepJob) -> None:
 
 
 def _make_pending_failed(tx: Tx, job: StepJob) -> None:
+    if job.node_id is not None:
+        request_stop(tx, job.node_id, job.id)
     transitions.recorded(tx, job.id, JobStatus.PENDING_FAILED, badly=False, result_id=None)
 
 

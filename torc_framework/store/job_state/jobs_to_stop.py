@@ -1,6 +1,6 @@
-"""The deletion of pending and running jobs: refused, or stored as a request to the runner to stop them.
+"""Requests to runners to stop jobs: those that are deleted, and those that a person takes from them.
 
-The row of a job is deleted at once. Later reports of its runner name no job, and change nothing.
+The row of a deleted job is deleted at once. Later reports of its runner name no job, and change nothing.
 """
 
 from collections.abc import Sequence
@@ -45,6 +45,11 @@ def prepare_job_deletion(tx: Tx, workflow_id: int, job_ids: Sequence[int], *, fo
     tx.run_each(_REQUEST_STOP, sorted({(node_id, job_id) for job_id, _, _, node_id in live if node_id is not None}))
     if live:
         tx.workflows_to_wake.add(workflow_id)
+
+
+def request_stop(tx: Tx, node_id: int, job_id: int) -> None:
+    """Store a request to a runner to stop a job that it holds no longer."""
+    tx.run_each(_REQUEST_STOP, [(node_id, job_id)])
 
 
 def check_workflow_deletable(tx: Tx, workflow_id: int, *, force: bool) -> None:

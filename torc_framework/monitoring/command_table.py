@@ -6,10 +6,11 @@ from typing import Any, Final, Literal
 
 from attrs import field, frozen
 
-from torc_framework.dashboard.http.errors import RefusedError
-from torc_framework.dashboard.http.limits import SPEC_BYTES
+from torc_framework.monitoring.refusals import RefusedError
 
 OptionKind = Literal["flag", "int", "float", "text", "path", "ids", "spec", "format", "spec_path"]
+SPEC_BYTES: Final = 16 << 20
+"""Longest spec that is sent as text."""
 _MAX_TEXT: Final = 2_000
 _MAX_IDS: Final = 10_000
 _SPEC_KINDS: Final = ("spec", "format", "spec_path")

@@ -6,7 +6,6 @@ from typing import Any
 from torc_framework.allocations.allocators import context_without_runner
 from torc_framework.allocations.state_queries import pending_reasons
 from torc_framework.client import TorcClient
-from torc_framework.dashboard.work.context import WorkContext
 from torc_framework.models.pending_reason import PendingReason
 from torc_framework.models.records import (
     ComputeNodeRecord,
@@ -19,6 +18,7 @@ from torc_framework.models.records import (
     UserDataRecord,
 )
 from torc_framework.models.statuses import LIVE
+from torc_framework.monitoring.context import WorkContext
 from torc_framework.next_step import next_step
 from torc_framework.reports.job_texts import last_line, log_finder
 from torc_framework.reports.status import read_status
