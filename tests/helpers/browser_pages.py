@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+NETWORK_CHANGED = "ERR_NETWORK_CHANGED"
+"""Chromium ends all requests with it when an address of the machine's network interfaces changes."""
 AXE_RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 
 
@@ -42,26 +44,43 @@ class DashPage:
         page: The page.
         base: URL of the dashboard, with a slash at its end.
         complaints: Errors of scripts, and violations of the content security policy.
+        lost_requests: Requests since the last load that Chromium ended because network interfaces of the machine
+            changed, which tests with network namespaces do.
     """
 
     page: "Page"
     base: str
     complaints: list[str] = field(factory=list)
+    lost_requests: int = 0
 
     def __attrs_post_init__(self) -> None:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("console", lambda message: self._hear(message))  # noqa: PLW0108 - Playwright sets attributes on methods
 
     def _hear(self, message: Any) -> None:
-        if "Content Security Policy" in message.text or (message.type == "error" and "status of" not in message.text):
+        if NETWORK_CHANGED in message.text:
+            self.lost_requests += 1
+        elif "Content Security Policy" in message.text or (message.type == "error" and "status of" not in message.text):
             self.complaints.append(message.text)
 
     def show(self, route: str) -> "Page":
         """Show a view by its address after ``#/``, and wait until nothing is loading."""
+        from playwright.sync_api import Error
+
         self.page.goto(f"{self.base}#/{route}")
+        try:
+            self._wait_until_shown()
+        except Error:
+            if not self.lost_requests:
+                raise
+            self.lost_requests = 0
+            self.page.reload()
+            self._wait_until_shown()
+        return self.page
+
+    def _wait_until_shown(self) -> None:
         self.page.wait_for_selector("main h1")
         self.page.wait_for_function("() => !document.querySelector('main .loading')")
-        return self.page
 
     def accessibility_findings(self) -> list[str]:
         """Return what axe finds serious or critical in what is shown, one line each."""
