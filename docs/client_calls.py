@@ -4,14 +4,14 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import attrs
 import msgspec
 
 from torc_framework.client import TorcClient
 from torc_framework.client.calls.base import RECORD_PATHS
-from torc_framework.models import workflow_views
+from torc_framework.models import exchange, plan, plan_parts, recovery, verdicts, workflow_views
 from torc_framework.models.records import Record, WorkflowActionRecord, WorkflowRecord
 
 NUMBER, WORD = 424242, "a_word"
@@ -90,8 +90,16 @@ def _for_record(name: str, kind: type[Record]) -> list[Any]:
     return {"page": [kind], "update": [kind, NUMBER, {}]}.get(name, [kind, NUMBER])
 
 
+_LATER_IMPORTS: Final = {
+    name: value
+    for module in (exchange, plan, plan_parts, recovery, verdicts, workflow_views)
+    for name, value in vars(module).items()
+}
+"""What the client's methods import when they are called."""
+
+
 def _arguments(method: Callable[..., Any]) -> list[Any]:
-    hints = get_type_hints(method, localns=vars(workflow_views))  # imported by the methods when they are called
+    hints = get_type_hints(method, localns=_LATER_IMPORTS)
     _, *parameters = inspect.signature(method).parameters.values()
     return [_value(hints[given.name]) for given in parameters if given.default is given.empty]
 

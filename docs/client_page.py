@@ -28,7 +28,7 @@ _SPELLINGS = {
     r"\b(?:[A-Za-z_]\w*\.)+(?=\w)": "",  # names without their modules
     r"\bmodule\b(?= \|)": "ModuleType",
     r"~_R\b": "R",
-    r"'(\w+)'$": r"\1",
+    r"(?<=: |> )'([^']+)'": r"\1",  # types that are imported later
     r"^\(self(?:, )?": "(",
 }
 

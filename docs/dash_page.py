@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from torc_framework.cli.programs.torc_dash import _parser
 from torc_framework.dashboard.http import limits
-from torc_framework.dashboard.work.command_table import COMMANDS
+from torc_framework.monitoring.command_table import COMMANDS
 
 Table = Callable[[list[str], list[list[str]]], str]
 

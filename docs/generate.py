@@ -409,6 +409,13 @@ def dash() -> str:
     return dash_page.page(table)
 
 
+def tui() -> str:
+    """The keys and tabs of torc tui."""
+    import tui_page
+
+    return tui_page.page(table)
+
+
 def mcp() -> str:
     """Every tool of the MCP server."""
     import mcp_page
@@ -433,6 +440,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "spec.md": spec,
     "mcp.md": mcp,
     "dash.md": dash,
+    "tui.md": tui,
 }
 
 

@@ -105,7 +105,7 @@ TIERS: dict[str, Tier] = {
     "runner": Tier(50, ("runner",), "runners inside the tests' process, on a torc server, with jobs"),
     "commands": Tier(
         150,
-        ("cli", "docs", "explain", "forensics", "mcp", "pending", "plots", "plugins", "reports"),
+        ("cli", "docs", "explain", "forensics", "mcp", "pending", "plots", "plugins", "reports", "tui"),
         "the installed commands, a room for each subject",
     ),
     "dashboard": Tier(150, ("dashboard",), "torc-dash with torc servers and commands, asked as a browser does"),
@@ -128,10 +128,12 @@ SERVICES: dict[str, tuple[str, ...]] = {
     "acl": ("setfacl",),
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
     "elvish": ("elvish",),
+    "firefox-esr": ("firefox-esr", "firefox"),
     "fish": ("fish",),
     "nginx-light": ("nginx", "/usr/sbin/nginx"),
     "postgresql": ("initdb", "/usr/lib/postgresql/*/bin/initdb"),
     "systemd": ("systemd-analyze",),
+    "tmux": ("tmux",),
     "zsh": ("zsh",),
 }
 """Debian packages of what tests run, and how to find each on the machine: by the name or the path of a program.

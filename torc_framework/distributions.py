@@ -19,21 +19,19 @@ class Distribution:
 
     Attributes:
         name: Its name.
-        folder: Its folder in the repository; None if it is planned and does not exist.
+        folder: Its folder in the repository.
         offers: Names that it offers, by kind: ``executor``, ``command``, ``failure rule key``, ``option`` (a flag),
             ``ending`` (a class of endings on which its recovery policy decides), ``verdict``, ``batch system``,
             ``container`` (an executor that runs containers), ``plugin``.
     """
 
     name: str
-    folder: str | None
+    folder: str
     offers: Mapping[str, tuple[str, ...]] = field(factory=dict)
 
     @property
     def how_to_get(self) -> str:
-        """How a user gets it: the command that installs it, or that it does not exist."""
-        if self.folder is None:
-            return f"it is planned for the distribution {self.name}, which does not exist yet"
+        """How a user gets it: the command that installs it."""
         return (
             f"it belongs to {self.name}, which is not installed or is disabled; to install it: "
             f"{install_command(self.folder, self.name)}"
@@ -86,7 +84,6 @@ DISTRIBUTIONS: Final = (
         "plugins/k8s",
         {"plugin": ("k8s",), "executor": ("k8s",), "command": ("k8s",), "container": (ANY,)},
     ),
-    Distribution("torc-tui", None, {"command": ("tui",)}),
 )
 """All distributions of the project, besides the framework itself."""
 

@@ -189,6 +189,14 @@ class EmbeddedServer:
         """The last line of the closed server's standard error, which is the error if it failed."""
         return (self._error_text.splitlines() or [""])[-1].removeprefix("Error: ")
 
+    def output(self) -> str:
+        """Return the end of what the running server wrote to standard error, `KEPT_BYTES` at most."""
+        if self._errors is None:
+            return self._error_text
+        size = os.fstat(self._errors.fileno()).st_size
+        content = os.pread(self._errors.fileno(), KEPT_BYTES, max(0, size - KEPT_BYTES))
+        return content.decode("utf-8", "replace").strip()
+
     def close(self) -> None:
         """Stop the server and wait for its end; may be called again."""
         process, self._process = self._process, None

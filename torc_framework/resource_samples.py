@@ -145,6 +145,49 @@ def read_series(path: Path, job_id: int | None = None) -> list[AttemptSeries]:
     return _reading(path, lambda connection: _read(connection, job_id))
 
 
+def read_span(path: Path) -> tuple[float, float, int] | None:
+    """Return the times of a file's first and last sample, seconds since the epoch, and the number of its times.
+
+    None is returned for a file without samples.
+
+    Raises:
+        ValueError: it is no such file.
+        OSError: it cannot be read.
+    """
+    query = "SELECT MIN(timestamp), MAX(timestamp), COUNT(DISTINCT timestamp) FROM job_resource_samples"
+    found = _reading(path, lambda connection: connection.execute(query).fetchone())
+    return None if found[0] is None else (float(found[0]), float(found[1]), int(found[2]))
+
+
+def read_usage(path: Path, start_s: float, step_s: float) -> list[tuple[int, float, float]]:
+    """Return what all jobs of a file used together, in equal parts of the time: part, CPU percent, memory in bytes.
+
+    In each part the mean CPU use and the largest memory of each attempt are added up; parts without samples are left
+    out.
+
+    Args:
+        path: The file.
+        start_s: Begin of the first part, seconds since the epoch.
+        step_s: Length of a part, seconds.
+
+    Raises:
+        ValueError: it is no such file.
+        OSError: it cannot be read.
+    """
+    query = """
+        SELECT part, SUM(cpu), SUM(memory) FROM (
+            SELECT CAST((timestamp - ?) / ? AS INTEGER) AS part, AVG(cpu_percent) AS cpu, MAX(memory_bytes) AS memory
+            FROM job_resource_samples GROUP BY part, job_id, {attempt}
+        ) GROUP BY part ORDER BY part
+    """
+
+    def read(connection: "sqlite3.Connection") -> list[tuple[int, float, float]]:
+        attempt = "attempt_id" if "attempt_id" in _columns(connection) else "1"
+        return list(connection.execute(query.format(attempt=attempt), (start_s, step_s)))
+
+    return _reading(path, read)
+
+
 def _reading(path: Path, read: "Callable[[sqlite3.Connection], _T]") -> _T:
     """Return what a function reads from a file of samples."""
     import sqlite3

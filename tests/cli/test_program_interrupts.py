@@ -37,8 +37,22 @@ sys.argv = ["torc", "workflows", "list"]
 sys.exit(torc.main())
 """
 
+DURING_IMPORTS = """
+import signal, sys
+from torc_framework.cli.programs import torc
 
-@pytest.mark.parametrize("script", [SWALLOWED, EARLY])
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torc_framework.errors":
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+sys.argv = ["torc", "workflows", "list"]
+sys.exit(torc.main())
+"""
+
+
+@pytest.mark.parametrize("script", [SWALLOWED, EARLY, DURING_IMPORTS])
 def test_an_interrupt_is_never_lost(script: str) -> None:
     """The program ends as interrupted, without a traceback: also when a finalizer was running."""
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)

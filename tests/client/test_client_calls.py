@@ -16,7 +16,8 @@ from torc_framework.client.calls import workflows as workflow_calls
 from torc_framework.client.calls.jobs import NodeResources
 from torc_framework.client.http.transport import Transport
 from torc_framework.errors import ApiError
-from torc_framework.models.plan import Barrier, Plan, PlannedJob
+from torc_framework.models.barriers import Barrier
+from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.records import (
     EventRecord,
     FileRecord,

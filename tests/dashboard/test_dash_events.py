@@ -14,7 +14,7 @@ from torc_framework.dashboard.http.limits import KEPT_EVENTS
 from torc_framework.dashboard.routes.event_streams import _batch
 from torc_framework.dashboard.upstream.event_feed import EventFeed, FeedEvent
 from torc_framework.dashboard.upstream.http_client import HttpClients
-from torc_framework.dashboard.upstream.identity import PROCESS, Identity, UpstreamServer
+from torc_framework.monitoring.identity import PROCESS, Identity, UpstreamServer
 
 
 @pytest.fixture

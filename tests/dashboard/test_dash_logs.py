@@ -12,8 +12,7 @@ from dash_bench import DashReader
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torc_framework.dashboard.http.limits import SEARCH_BYTES
-from torc_framework.dashboard.work.log_reads import LogSearch, read_part, search
+from torc_framework.monitoring.log_reads import SEARCH_BYTES, LogSearch, read_part, search
 
 
 @contextmanager

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from torc_framework.dashboard.access.guard import host_name
 from torc_framework.dashboard.access.sessions import ReaderSession, SessionStore
-from torc_framework.dashboard.http.errors import RefusedError
 from torc_framework.dashboard.http.limits import SESSIONS
-from torc_framework.dashboard.work.command_runs import command_text
-from torc_framework.dashboard.work.command_table import COMMANDS
+from torc_framework.monitoring.command_children import command_text
+from torc_framework.monitoring.command_table import COMMANDS
+from torc_framework.monitoring.refusals import RefusedError
 
 
 class Clock:

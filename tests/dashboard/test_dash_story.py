@@ -53,7 +53,13 @@ def test_a_preview_tells_and_changes_nothing(owner: DashReader) -> None:
     preview = owner.order("delete", id_, preview=True)
     assert preview["text"] == f"torc workflows delete {id_} --yes"
     assert preview["document"]["jobs"] == 3
-    assert preview["sentences"] == ["Deletes 3 jobs. The files themselves and logs stay."]
+    assert preview["sentences"] == [
+        "Deletes 3 jobs. The files themselves and logs stay.",
+        "There is no undo. Export keeps a copy.",
+    ]
+    run = owner.order("run", id_, preview=True, options={"retry_failed": True})
+    assert run["text"] == f"torc run {id_} --retry-failed"
+    assert "No job has failed or was canceled." in run["sentences"]
     first = owner.order("initialize", id_, preview=True)
     assert (first["state"], first["text"]) == ("succeeded", f"torc workflows initialize {id_} --dry-run")
     assert owner.get(f"api/workflows/{id_}")["name"] == "demo"
@@ -105,7 +111,7 @@ def test_a_long_command_can_be_stopped(owner: DashReader) -> None:
         ({"command": "run", "workflow_id": 1, "options": {"output_dir": "relative"}}, 400),
         ({"command": "run", "workflow_id": 1, "options": {"time_limit": "a\nb"}}, 400),
         ({"command": "run", "workflow_id": 1, "folder": "/no/such/folder"}, 400),
-        ({"command": "run", "workflow_id": 1, "preview": True}, 400),
+        ({"command": "slurm_logs", "workflow_id": 1, "preview": True}, 400),
         ({"command": "create", "options": {}}, 400),
         ({"command": "create", "options": {"text": "a", "path": "/b"}}, 400),
         ({"command": "create", "options": {"text": "a", "format": "../x"}}, 400),

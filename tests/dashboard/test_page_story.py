@@ -75,10 +75,84 @@ def test_failures_are_found_and_repaired(page: DashPage, owner: DashReader, tmp_
     cause.get_by_role("button", name="Retry failed jobs…").click()
     dialog = shown.get_by_role("dialog")
     expect(dialog.locator("code")).to_have_text(f"torc run {workflow} --retry-failed")
-    dialog.get_by_role("button", name="Run here").click()
+    expect(dialog.locator(".effects")).to_contain_text("4 jobs run again: 3 failed, 1 canceled.")
+    dialog.get_by_role("button", name="Retry failed jobs").click()
     expect(shown.get_by_text("Nothing failed.")).to_be_visible(timeout=RUN_MS)
     page.show(f"w/{workflow}")
     expect(shown.locator(".headline")).to_contain_text("completed: 13 jobs", timeout=RUN_MS)
+
+
+def test_a_newcomer_gets_37_failed_jobs_done(page: DashPage, owner: DashReader, tmp_path: Path) -> None:
+    """Two causes are told apart by what their logs say, and retried one by one: by a card, then by a filter."""
+    disk, input_ = tmp_path / "disk", tmp_path / "input"
+    command = f"""
+        if [ $(( {{i}} % 43 )) = 1 ] && [ ! -e {input_} ]; then echo "KeyError: 'gain'" >&2; exit 1; fi
+        if [ $(( {{i}} % 77 )) = 6 ] && [ ! -e {disk} ]; then echo "OSError: No space left" >&2; exit 28; fi"""
+    calibrate = {"name": "calibrate_{i}", "command": command, "parameters": {"i": "1:1000"}}
+    report = {"name": "report", "command": "echo report", "depends_on_regexes": ["calibrate_.*"]}
+    workflow = owner.create({"name": "sensors", "jobs": [calibrate, report]})
+    owner.run_to_its_end(workflow)
+
+    shown = page.show("w")
+    shown.get_by_role("region", name="Needs attention").get_by_role("link", name="sensors").click()
+    expect(shown.locator(".headline")).to_contain_text("37 failed, 1 canceled")
+    shown.get_by_role("link", name="See why").click()
+    causes = shown.locator(".cause")
+    expect(causes).to_contain_text(["24 jobs: KeyError: 'gain'", "13 jobs: OSError: No space left"])
+
+    disk.touch()
+    causes.nth(1).get_by_role("button", name="Retry these 13 jobs…").click()
+    dialog = shown.get_by_role("dialog")
+    expect(dialog).to_contain_text("The jobs that failed with: OSError: No space left")
+    expect(dialog).to_contain_text("13 failed jobs run again, with the same requests.")
+    expect(dialog).to_contain_text("24 other failed jobs stay failed.")
+    dialog.get_by_role("button", name="Retry 13 jobs").click()
+    expect(causes).to_have_count(1, timeout=RUN_MS)
+    page.show(f"w/{workflow}")
+    expect(shown.locator(".headline")).to_contain_text(f"(workflow {workflow}) failed", timeout=RUN_MS)
+
+    input_.touch()
+    shown.locator(".counts").get_by_role("link", name="24 failed").click()
+    shown.get_by_role("button", name="Retry the 24 failed jobs that match…").click()
+    expect(dialog).to_contain_text("24 failed jobs run again")
+    expect(dialog).to_contain_text("1 job that follows from them runs again too.")
+    dialog.get_by_role("button", name="Retry 24 jobs").click()
+    expect(shown.get_by_text("No job matches.")).to_be_visible(timeout=RUN_MS)
+    page.show(f"w/{workflow}")
+    expect(shown.locator(".headline")).to_contain_text("completed: 1,001 jobs", timeout=RUN_MS)
+
+
+def test_a_retry_that_is_refused_says_why(page: DashPage, owner: DashReader, tmp_path: Path) -> None:
+    """While jobs of the workflow can still run, failed ones are not retried; the dialog says so and changes nothing."""
+    gate = tmp_path / "gate"
+    wait = {"name": "wait", "command": f"while [ ! -e {gate} ]; do sleep 0.05; done"}
+    workflow = owner.create({"name": "busy", "jobs": [{"name": "bad", "command": "exit 7"}, wait]})
+    owner.order("run", workflow, wait=0)
+    shown = page.show(f"w/{workflow}/jobs?q=bad")
+    shown.get_by_role("button", name="Retry the 1 failed job that matches…").click(timeout=RUN_MS)
+    dialog = shown.get_by_role("dialog")
+    expect(dialog.get_by_role("alert")).to_contain_text("Cannot recover workflow")
+    expect(dialog.get_by_role("button", name="Retry", exact=True)).to_be_disabled()
+    gate.touch()
+
+
+def test_archive_says_how_it_is_undone(page: DashPage, owner: DashReader) -> None:
+    """The dialogs of an action and of its inverse name each other; the dialog closes when its view is left."""
+    workflow = owner.create({"name": "put-away", "jobs": [{"name": "a", "command": "true"}]})
+    owner.run_to_its_end(workflow)
+    shown = page.show(f"w/{workflow}")
+    dialog = shown.get_by_role("dialog")
+    shown.get_by_role("button", name="Archive…").click()
+    expect(dialog).to_contain_text("Its jobs, results and logs stay.")
+    expect(dialog).to_contain_text("Take out of the archive undoes it.")
+    shown.evaluate("location.hash = '#/w'")
+    expect(dialog).to_have_count(0)
+    page.show(f"w/{workflow}").get_by_role("button", name="Archive…").click()
+    dialog.get_by_role("button", name="Archive", exact=True).click()
+    shown.get_by_role("button", name="Take out of the archive…").click(timeout=RUN_MS)
+    expect(dialog).to_contain_text("Archive undoes it.")
+    dialog.get_by_role("button", name="Take out of the archive", exact=True).click()
+    expect(shown.get_by_role("button", name="Archive…")).to_be_visible(timeout=RUN_MS)
 
 
 def test_recover_shows_each_change_before_it_is_made(page: DashPage, owner: DashReader) -> None:
@@ -88,8 +162,9 @@ def test_recover_shows_each_change_before_it_is_made(page: DashPage, owner: Dash
     shown = page.show(f"w/{workflow}/failures")
     shown.get_by_role("button", name="Recover…").first.click()
     dialog = shown.get_by_role("dialog")
-    dialog.get_by_label("retry unknown").check()
-    dialog.get_by_role("button", name="Preview").click()
+    expect(dialog).to_contain_text("Of 1 failed job, none runs again", timeout=RUN_MS)
+    expect(dialog.get_by_role("button", name="Recover", exact=True)).to_be_disabled()
+    dialog.get_by_role("button", name="Run it again too, unchanged").click()
     changes = dialog.get_by_role("region", name="Changes")
     expect(changes).to_contain_text("bad", timeout=RUN_MS)
     expect(dialog).to_contain_text("Nothing was changed yet")

@@ -15,8 +15,6 @@ from torc_framework.models.records import ResultRecord, WorkflowRecord
 
 ROOT = Path(__file__).parents[2]
 MAIN = "import sys; from torc_framework.cli.programs.torc import main; sys.exit(main())"
-SHIPPED = [each for each in DISTRIBUTIONS if each.folder]
-PLANNED = [each for each in DISTRIBUTIONS if not each.folder]
 
 pytestmark = pytest.mark.e2e
 
@@ -24,7 +22,7 @@ pytestmark = pytest.mark.e2e
 @pytest.fixture(scope="module")
 def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with the framework and no plugin of another distribution."""
-    return make_venv(tmp_path_factory.mktemp("bare") / "venv", without=[each.name for each in SHIPPED])
+    return make_venv(tmp_path_factory.mktemp("bare") / "venv", without=[each.name for each in DISTRIBUTIONS])
 
 
 @pytest.fixture
@@ -79,9 +77,9 @@ def test_kubernetes_is_called_k8s(torc: Torc, work: Path, words: tuple[str, ...]
 
 def test_every_distribution_of_the_repository_is_in_the_table() -> None:
     folders = {f"plugins/{path.parent.name}" for path in ROOT.glob("plugins/*/pyproject.toml")}
-    assert {each.folder for each in SHIPPED} == folders
-    for each in SHIPPED:
-        assert f'name = "{each.name}"' in (ROOT / str(each.folder) / "pyproject.toml").read_text()
+    assert {each.folder for each in DISTRIBUTIONS} == folders
+    for each in DISTRIBUTIONS:
+        assert f'name = "{each.name}"' in (ROOT / each.folder / "pyproject.toml").read_text()
 
 
 CALLS = {
@@ -148,16 +146,6 @@ def test_a_job_of_a_missing_executor_says_so(
         assert torc("run", str(workflow_id)).returncode == 1
         (result,) = client.find(ResultRecord, workflow_id=workflow_id)
     assert "unknown executor 'k8s'; it belongs to torc-k8s, which is not installed" in str(result.reason)
-
-
-@pytest.mark.parametrize("arguments", [["tui"], ["tui", "--standalone"]])
-def test_what_does_not_exist_is_not_offered(torc: Torc, work: Path, arguments: list[str]) -> None:
-    """The message suggests no installation that would fail."""
-    spec(work)
-    done = torc(*arguments)
-    assert done.returncode == 2
-    assert "does not exist yet" in done.stderr
-    assert "pip install" not in done.stderr
 
 
 @pytest.mark.parametrize(

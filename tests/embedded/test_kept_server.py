@@ -378,7 +378,7 @@ def test_a_ping_reaches_the_server(site: Site) -> None:
 
 
 def test_a_lock_is_of_the_file_that_has_the_name(tmp_path: Path) -> None:
-    """A removed file is locked by nobody who comes later."""
+    """A program that locks the name later does not get the lock of a removed file."""
     files = ServerFiles(tmp_path, "s")
     first = try_lock(files.lock)
     assert first is not None

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies import graphs
 
 from torc_framework.graph import Graph
-from torc_framework.models.plan import Barrier
+from torc_framework.models.barriers import Barrier
 
 Pairs = list[tuple[int, int]]
 

@@ -12,7 +12,7 @@ from torc_framework.graph.drawn_graph import (
     group_label,
     grouped_graph,
 )
-from torc_framework.models.plan import Barrier
+from torc_framework.models.barriers import Barrier
 
 
 def test_labels() -> None:
@@ -43,6 +43,7 @@ def test_a_long_chain_is_one_node() -> None:
     count = MOST_STAGED_NODES + 1
     graph = grouped_graph([f"step_{n}" for n in range(count)], [(n + 1, n) for n in range(count - 1)])
     assert [(node.count, node.inner) for node in graph.nodes] == [(count, count - 1)]
+    assert [(node.stage, node.last_stage) for node in graph.nodes] == [(1, count)]
     assert graph.edges == {}
     assert graph.stage_count == count
 

@@ -8,7 +8,8 @@ from strategies import graphs
 
 from torc_framework.graph import ExecutionPlan, execution_plan, plan_of_records
 from torc_framework.graph.stages import compress_names, describe_trigger
-from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
+from torc_framework.models.barriers import Barrier
+from torc_framework.models.plan import Plan, PlannedAction, PlannedJob
 from torc_framework.models.records import JobRecord, SlurmSchedulerRecord, WorkflowActionRecord, WorkflowRecord
 
 

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from strategies import graphs
 
 from torc_framework.graph import Graph, scheduler_groups
-from torc_framework.models.plan import Barrier, Plan, PlannedJob
+from torc_framework.models.barriers import Barrier
+from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.records import WorkflowRecord
 
 

@@ -133,7 +133,7 @@ class DashProgram:
         return self.url.partition("?")[0]
 
     def reader(self, **headers: str) -> DashReader:
-        """Return a browser that nobody has logged in with."""
+        """Return a browser without a session."""
         reader = DashReader(self.base, {name.replace("_", "-"): value for name, value in headers.items()})
         self.readers.append(reader)
         return reader

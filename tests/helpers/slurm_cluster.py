@@ -258,12 +258,12 @@ def bridge() -> Path:
 
 
 def _build_bridge(folder: Path, site_packages: str) -> None:
-    if not (folder / "bin" / "torc-server").exists():
+    if not (folder / "bin" / "torc-dash").exists():
         subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", "--clear", folder], check=True)
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
         link = folder / "lib" / version / "site-packages" / "project.pth"
         link.write_text(f"import site; site.addsitedir({site_packages!r})\n", encoding="utf-8")
-        for program in ("torc", "torc-server"):
+        for program in ("torc", "torc-server", "torc-dash"):
             path = folder / "bin" / program
             text = (BIN / program).read_text(encoding="utf-8").partition("\n")[2]
             path.write_text(f"#!{folder}/bin/python\n{text}", encoding="utf-8")

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torc_framework.errors import UserError
-from torc_framework.logs import analyze, bundle
+from torc_framework.logs.analysis import analyze
+from torc_framework.logs.bundle import bundle
 from torc_framework.logs.log_names import LogName, read_name
 from torc_framework.logs.pattern_scanner import PatternScanner
 from torc_framework.models.log_errors import log_error_patterns

@@ -9,8 +9,9 @@ from reports_bench import AGAIN, GIB, Bench
 
 from torc_framework.models.records import JobRecord, ResourceRequirementsRecord
 from torc_framework.models.resources import parse_duration, parse_memory
-from torc_framework.reports import ResourceUse, Utilization, analyze, apply, corrections, formatting
-from torc_framework.reports.utilization import ComparedResource
+from torc_framework.reports import formatting
+from torc_framework.reports.corrections import apply, corrections
+from torc_framework.reports.utilization import ComparedResource, ResourceUse, Utilization, analyze
 
 
 def test_violations_are_those_of_torcs_report(bench: Bench) -> None:

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from torc_framework.resource_samples import AttemptSeries, ResourceSample, SeriesWriter, read_series
+from torc_framework.resource_samples import (
+    AttemptSeries,
+    ResourceSample,
+    SeriesWriter,
+    read_series,
+    read_span,
+    read_usage,
+)
 
 WRITER = """
 import sys
@@ -67,3 +74,18 @@ def test_a_killed_writer_leaves_whole_ticks(tmp_path: Path) -> None:
         assert len(counts) >= reported
         connection.close()
         assert len(read_series(path)) == 100
+
+
+def test_the_use_of_all_jobs_over_time(tmp_path: Path) -> None:
+    """In each part of the time the mean CPU use and the largest memory of each attempt are added up."""
+    path = tmp_path / "x.db"
+    writer = SeriesWriter(path)
+    assert read_span(path) is None
+    for tick, (cpu, memory) in enumerate([(50.0, 10), (100.0, 30), (10.0, 5)]):
+        samples = [ResourceSample(job, 100.0 + tick, cpu, memory, 1) for job in (1, 2)]
+        writer.add(samples, {1: "a", 2: "b"})
+    writer.close()
+    assert read_span(path) == (100.0, 102.0, 3)
+    assert read_usage(path, 100.0, 2.0) == [(0, 150.0, 60), (1, 20.0, 10)]
+    with pytest.raises(FileNotFoundError):
+        read_usage(tmp_path / "none.db", 0.0, 1.0)

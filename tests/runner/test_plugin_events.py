@@ -111,7 +111,7 @@ def recover(bench: Bench, workflow_id: int) -> None:
 
 
 def lose_and_interrupt(bench: Bench, workflow_id: int) -> None:
-    """Be a runner that loses an attempt, is interrupted, asks for nodes and leaves."""
+    """Be a runner that loses an attempt, is interrupted, asks for nodes, is drained and leaves."""
     client, run_id = bench.client, bench.client.workflow_status(workflow_id).run_id
     node = client.create(
         ComputeNodeRecord(
@@ -130,6 +130,7 @@ def lose_and_interrupt(bench: Bench, workflow_id: int) -> None:
             workflow_id=workflow_id, scheduler_id=7, scheduler_config_id=1, scheduler_type="slurm", status="pending"
         )
     )
+    client.update(ComputeNodeRecord, node.id or 0, {"is_draining": True})
     client.update(ComputeNodeRecord, node.id or 0, {"is_active": False})
 
 

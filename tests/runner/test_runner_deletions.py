@@ -1,4 +1,4 @@
-"""Jobs and workflows that are deleted while a runner holds them."""
+"""Jobs and workflows that are deleted, or taken from a runner by hand, while it holds them."""
 
 import threading
 from pathlib import Path
@@ -81,3 +81,42 @@ def test_the_jobs_of_a_deleted_workflow_are_stopped(bench: Bench) -> None:
     running.join()
     assert isinstance(running.error, ApiError)
     assert "Workflow not found" in str(running.error)
+
+
+def test_a_job_set_to_pending_failed_is_stopped(bench: Bench) -> None:
+    """Its process ends, no result is stored, the next job runs, and the job waits for its verdict."""
+    pid = bench.folder / "pid"
+    workflow_id = bench.create(job("long", f"echo $$ > {pid}; exec sleep 60"), job("after", "true"))
+    running = Running(bench, workflow_id, max_parallel_jobs=1, wait_for_new_jobs_s=0.0)
+    eventually(lambda: pid.exists() and bool(pid.read_text().strip()))
+    eventually(lambda: bench.statuses(workflow_id)["long"] == "running")
+    set_by_hand(bench, workflow_id, "long", "pending_failed")
+    eventually(lambda: not is_alive(pid))
+    eventually(lambda: bench.statuses(workflow_id) == {"long": "pending_failed", "after": "completed"})
+    set_by_hand(bench, workflow_id, "long", "uninitialized")
+    running.join()
+    assert running.error is None
+    assert set(bench.results(workflow_id)) == {"after"}
+
+
+@pytest.mark.parametrize("way", ["ready", "verdict"])
+def test_a_job_that_is_taken_and_claimed_again_runs_once_at_a_time(bench: Bench, way: str) -> None:
+    """The same runner claims it again: the process of the first attempt ends before that of the second begins."""
+    log = bench.folder / "log"
+    command = f"echo begin >> {log}; trap 'echo end >> {log}' EXIT; [ $(grep -c begin {log}) = 2 ] || sleep 60 & wait"
+    workflow_id = bench.create(job("long", command))
+    running = Running(bench, workflow_id)
+    eventually(lambda: log.exists() and bench.statuses(workflow_id)["long"] == "running")
+    if way == "verdict":
+        set_by_hand(bench, workflow_id, "long", "pending_failed")
+    set_by_hand(bench, workflow_id, "long", "ready")
+    running.join()
+    assert running.error is None
+    assert bench.statuses(workflow_id) == {"long": "completed"}
+    assert [(each.attempt_id, each.return_code) for each in bench.results(workflow_id).values()] == [(2, 0)]
+    assert log.read_text().split() == ["begin", "begin", "end"]
+
+
+def set_by_hand(bench: Bench, workflow_id: int, name: str, status: str) -> None:
+    run_id = bench.client.workflow_status(workflow_id).run_id
+    bench.client.change_job_status(bench.jobs(workflow_id)[name].id or 0, status, run_id)

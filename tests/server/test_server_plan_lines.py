@@ -18,7 +18,8 @@ import pytest
 from server_child import ServerChild
 from waiting import eventually
 
-from torc_framework.models.plan import Barrier, Plan, PlannedJob
+from torc_framework.models.barriers import Barrier
+from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.plan_parts import PLAN_LINES, JobColumns, PlanParts, PlanSlice, parts_of, plan_lines
 from torc_framework.models.records import FileRecord, WorkflowRecord
 from torc_framework.server.dispatch.large_bodies import INLINE_BYTES, THREAD_LINE_BYTES

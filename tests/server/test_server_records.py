@@ -50,6 +50,8 @@ FILTERS: list[tuple[str, dict[str, Any], bool]] = [
     ("results", {}, False),
     ("events", {"category": "c"}, True),
     ("events", {"after_timestamp": 2**53}, False),
+    ("events", {"text": "EGORY"}, True),
+    ("events", {"text": "100%_"}, False),
 ]
 
 

@@ -61,7 +61,7 @@ class Wakeups:
             self.leave(runner)
 
     def leave(self, runner: Runner) -> None:
-        """End a runner's exchange, at whatever point it is."""
+        """End a runner's exchange before it reads, while it reads or while it waits."""
         runner.steps.close()
         self.waiting.remove(runner.call)
         self.runners.remove(runner)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from postgres_server import PostgresServer
 from sample_records import NODE
 
+from torc_framework.models.barriers import Barrier
 from torc_framework.models.exchange import (
     ClaimedJob,
     EndedReport,
@@ -19,7 +20,7 @@ from torc_framework.models.exchange import (
     RetryRequest,
     StartedReport,
 )
-from torc_framework.models.plan import Barrier, Plan, PlannedJob
+from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.records import WorkflowRecord
 from torc_framework.models.resources import Resources
 from torc_framework.models.statuses import JobStatus
@@ -50,6 +51,11 @@ class Bench:
         self.first_job = 0
         self.count = 0
         self.nodes: list[int] = []
+
+    def do(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Call a function of the store on the workflow."""
+        with self.database.write() as tx:
+            return function(tx, self.workflow_id, *arguments, **options)
 
     def plan(
         self,

@@ -9,8 +9,9 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
+from torc_framework.models.barriers import Barrier
 from torc_framework.models.export_document import WorkflowDocument
-from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
+from torc_framework.models.plan import Plan, PlannedAction, PlannedJob
 from torc_framework.models.records import (
     FailureHandlerRecord,
     FileRecord,

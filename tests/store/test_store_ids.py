@@ -14,7 +14,8 @@ from alembic.config import Config
 from postgres_server import PostgresServer
 from sample_records import ACTION, RECORDS
 
-from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
+from torc_framework.models.barriers import Barrier
+from torc_framework.models.plan import Plan, PlannedAction, PlannedJob
 from torc_framework.models.records import WorkflowRecord
 from torc_framework.store.access import groups
 from torc_framework.store.database.base import NEW_WORKFLOW, Database

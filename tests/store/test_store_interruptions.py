@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from torc_framework.models.exchange import Offer
+from torc_framework.models.exchange import ExchangeRequest, Offer
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.plan import PlannedJob
 from torc_framework.store.errors import RuleError
@@ -49,7 +49,7 @@ def test_dependents_wait_and_the_workflow_is_not_complete(half: Any) -> None:
     with half.database.read() as tx:
         assert not workflow_completion(tx, half.workflow_id).is_complete
         assert interruptions.count_interrupted(tx, half.workflow_id) == 2
-        assert has_something_for_runner(tx, half.workflow_id, half.nodes[0], half.run_id())
+        assert has_something_for_runner(tx, half.workflow_id, ExchangeRequest(half.nodes[0], half.run_id()))
         assert counts.count_database(tx).workflows == {"waiting": 1}
     assert not half.events("workflow_completed")
     assert [result["exit_class"] for result in half.results()] == ["interrupted", "interrupted"]

@@ -1,16 +1,19 @@
-"""The deletion of pending and running jobs: refused, or a request to the runner; late reports change nothing."""
+"""Pending and running jobs that are deleted, or taken from their runners by hand: the runners stop them."""
 
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
+from torc_framework.models.exchange import ExchangeRequest
 from torc_framework.models.plan import PlannedJob
 from torc_framework.models.records import FileRecord
 from torc_framework.store.errors import ConflictError
 from torc_framework.store.exchange.exchange import has_something_for_runner
+from torc_framework.store.exchange.status_changes import change_status
 from torc_framework.store.job_state import jobs_to_stop
 from torc_framework.store.record_kinds import jobs
+from torc_framework.store.runs.lifecycle import reset_job_status
 from torc_framework.store.tables import core as t
 from torc_framework.store.tables.internal import JOB_TO_STOP
 
@@ -22,7 +25,7 @@ def delete(bench: Any, *positions: int, force: bool = True) -> None:
 
 def is_worth_asking(bench: Any, node: int) -> bool:
     with bench.database.read() as tx:
-        return has_something_for_runner(tx, bench.workflow_id, node, bench.run_id())
+        return has_something_for_runner(tx, bench.workflow_id, ExchangeRequest(node, bench.run_id()))
 
 
 @pytest.mark.parametrize("held", ["pending", "running"])
@@ -119,4 +122,69 @@ def test_nothing_is_kept_for_a_runner_that_is_gone(bench: Any) -> None:
         told = list(tx.connection.execute(sa.select(JOB_TO_STOP.c.job_id)).scalars())
         assert told == [bench.job_id(0)]
         tx.connection.execute(sa.delete(t.WORKFLOW))
+        assert tx.connection.execute(sa.select(JOB_TO_STOP)).first() is None
+
+
+def set_status(bench: Any, position: int, label: str) -> None:
+    with bench.database.write() as tx:
+        change_status(tx, bench.job_id(position), label, bench.run_id())
+
+
+@pytest.mark.parametrize(
+    ("held", "label"),
+    [(held, label) for held in ("pending", "running") for label in ("pending_failed", "ready", "uninitialized")],
+)
+def test_a_runner_is_told_of_a_job_that_is_taken_from_it(bench: Any, held: str, label: str) -> None:
+    """Whatever status the job gets by hand, its runner hears of it once, and its late end changes nothing."""
+    bench.plan(2)
+    bench.start(*([0] if held == "running" else []))
+    late = bench.ended(0)
+    set_status(bench, 0, label)
+    assert is_worth_asking(bench, bench.nodes[0])
+    assert bench.exchange().refused == [bench.job_id(0)]
+    assert bench.exchange().refused == []
+    if (held, label) != ("pending", "ready"):  # there the attempt is still the one that is reported
+        bench.exchange(ended=[late])
+        assert bench.statuses()[0] == label
+        assert bench.results() == []
+
+
+def test_a_runner_is_not_told_of_its_own_steps(bench: Any) -> None:
+    """A start by hand takes the job from no runner."""
+    bench.plan(1)
+    bench.claim()
+    set_status(bench, 0, "running")
+    assert not is_worth_asking(bench, bench.nodes[0])
+    assert bench.exchange().refused == []
+
+
+def test_a_job_is_taken_twice_before_its_runner_asks(bench: Any) -> None:
+    """One request is kept; the exchange in which the runner claims the job again tells it to stop the old attempt."""
+    bench.plan(1)
+    for _ in range(2):
+        bench.start(0)
+        set_status(bench, 0, "pending_failed")
+        set_status(bench, 0, "ready")
+    reply = bench.exchange(slots=1)
+    assert reply.refused == [bench.job_id(0)]
+    assert [(job.id, job.attempt_id) for job in reply.jobs] == [(bench.job_id(0), 3)]
+
+
+def test_a_reset_of_jobs_tells_their_runners(bench: Any) -> None:
+    """A reset of all jobs takes from the runners what they hold."""
+    bench.plan(3, [(2, 1)])
+    bench.start(0, 1)
+    with bench.database.write() as tx:
+        reset_job_status(tx, bench.workflow_id)
+    assert bench.exchange().refused == [bench.job_id(0), bench.job_id(1)]
+
+
+def test_nothing_is_asked_of_a_runner_that_has_ended(bench: Any) -> None:
+    """A job whose runner is gone is taken from it all the same."""
+    bench.plan(1)
+    bench.start(0)
+    with bench.database.write() as tx:
+        tx.connection.execute(sa.update(t.COMPUTE_NODE).values(is_active=False))
+    set_status(bench, 0, "pending_failed")
+    with bench.database.read() as tx:
         assert tx.connection.execute(sa.select(JOB_TO_STOP)).first() is None

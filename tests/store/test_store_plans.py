@@ -7,7 +7,8 @@ import sqlalchemy as sa
 
 from torc_framework.client.calls.paging import after_last
 from torc_framework.models import records as r
-from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
+from torc_framework.models.barriers import Barrier
+from torc_framework.models.plan import Plan, PlannedAction, PlannedJob
 from torc_framework.models.plan_parts import JobColumns, PlanParts, PlanSlice, parts_of
 from torc_framework.store.errors import RuleError
 from torc_framework.store.record_kinds import workflow_queries

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from torc_framework.models.plan import Barrier, Plan, PlannedJob
+from torc_framework.models.barriers import Barrier
+from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.records import WorkflowRecord
 from torc_framework.store.database.base import Database
 from torc_framework.store.errors import RuleError

@@ -1,18 +1,17 @@
-"""The runs of a workflow: begin, initialize, reset, cancel, completion, actions."""
+"""The runs of a workflow: begin, initialize, reset, cancel, completion."""
 
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from torc_framework.models.plan import PlannedAction, PlannedJob
+from torc_framework.models.plan import PlannedJob
 from torc_framework.models.records import FileRecord, UserDataRecord, WorkflowRecord, WorkflowStatusRecord
 from torc_framework.models.statuses import JobStatus
-from torc_framework.store.errors import ConflictError, NotFoundError, RuleError
+from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.record_kinds import workflow_queries
-from torc_framework.store.record_kinds.actions import ACTIONS, all_actions, claim_action, due_actions
 from torc_framework.store.record_kinds.files import FILES, USER_DATA
-from torc_framework.store.record_kinds.jobs import JOBS, create_jobs, delete_job, delete_jobs
+from torc_framework.store.record_kinds.jobs import JOBS, create_jobs
 from torc_framework.store.record_kinds.nodes import COMPUTE_NODES, SCHEDULED_COMPUTE_NODES
 from torc_framework.store.records import crud
 from torc_framework.store.records.kind import PageRequest
@@ -29,12 +28,6 @@ from torc_framework.store.workflows.plans import create_workflow
 DIAMOND = [(1, 0), (2, 0), (3, 1), (3, 2)]
 
 
-def do(bench: Any, function: Any, *arguments: Any, **options: Any) -> Any:
-    """Call a function of the store on the bench's workflow."""
-    with bench.database.write() as tx:
-        return function(tx, bench.workflow_id, *arguments, **options)
-
-
 # --- runs ------------------------------------------------------------------------------------------
 
 
@@ -42,10 +35,10 @@ def test_a_run_makes_jobs_ready_or_blocked(bench: Any) -> None:
     """The first run is number 1; jobs without blockers are ready."""
     bench.plan(4, DIAMOND, begin=False)
     assert (bench.run_id(), set(bench.statuses())) == (0, {"uninitialized"})
-    assert do(bench, is_uninitialized)
+    assert bench.do(is_uninitialized)
     assert bench.begin() == 1
     assert bench.statuses() == ["ready", "blocked", "blocked", "blocked"]
-    assert not do(bench, is_uninitialized)
+    assert not bench.do(is_uninitialized)
 
 
 def test_a_run_starts_over(bench: Any) -> None:
@@ -69,7 +62,7 @@ def test_a_run_starts_over(bench: Any) -> None:
 def test_a_run_clears_the_cancel(bench: Any) -> None:
     """A canceled workflow can be run again."""
     bench.plan(1)
-    do(bench, lifecycle.cancel_workflow)
+    bench.do(lifecycle.cancel_workflow)
     bench.begin()
     assert len(bench.claim()) == 1
 
@@ -77,8 +70,7 @@ def test_a_run_clears_the_cancel(bench: Any) -> None:
 def test_an_archived_workflow_does_not_run(bench: Any) -> None:
     """Its archived flag has to be cleared first."""
     bench.plan(1, begin=False)
-    do(
-        bench,
+    bench.do(
         lambda tx, wf: put_status(tx, WorkflowStatusRecord(id=wf, run_id=3, is_canceled=False, is_archived=True)),
     )
     with pytest.raises(RuleError, match="archived"):
@@ -132,7 +124,7 @@ def test_unknown_workflows_do_not_run(bench: Any) -> None:
         lifecycle.reset_job_status,
     ):
         with pytest.raises(NotFoundError, match="Workflow not found with ID: 12"):
-            do(bench, function)
+            bench.do(function)
 
 
 # --- initialize ------------------------------------------------------------------------------------
@@ -143,7 +135,7 @@ def test_initialize_blocks_what_follows_a_job_that_has_to_run(bench: Any) -> Non
     bench.plan(4, [(1, 0), (2, 1)])
     bench.finish(0, 1, 2, 3)
     bench.set_status(1, JobStatus.UNINITIALIZED)
-    do(bench, lifecycle.initialize_jobs)
+    bench.do(lifecycle.initialize_jobs)
     assert bench.statuses() == ["completed", "ready", "blocked", "completed"]
     bench.check_counters()
 
@@ -165,7 +157,7 @@ def test_initialize_runs_stopped_jobs_again(bench: Any) -> None:
     bench.finish(0, status="terminated", code=0)
     bench.finish(2)
     bench.finish(1, status="pending_failed")
-    do(bench, lifecycle.initialize_jobs)
+    bench.do(lifecycle.initialize_jobs)
     assert bench.statuses() == ["ready", "ready", "blocked", "blocked"]
     bench.check_counters()
 
@@ -175,7 +167,7 @@ def test_initialize_leaves_running_jobs_alone(bench: Any) -> None:
     bench.plan(3, [(2, 0), (2, 1)])
     bench.start(0)
     for only_uninitialized in (False, True):
-        do(bench, lifecycle.initialize_jobs, only_uninitialized=only_uninitialized)
+        bench.do(lifecycle.initialize_jobs, only_uninitialized=only_uninitialized)
         assert bench.statuses() == ["running", "pending", "blocked"]
 
 
@@ -184,7 +176,7 @@ def test_a_failed_dependency_counts_as_over_at_initialize(bench: Any) -> None:
     bench.plan(2, [(1, 0)])
     bench.finish(0, status="failed")
     bench.set_status(1, JobStatus.UNINITIALIZED)
-    do(bench, lifecycle.initialize_jobs, only_uninitialized=True)
+    bench.do(lifecycle.initialize_jobs, only_uninitialized=True)
     assert bench.statuses() == ["failed", "ready"]
 
 
@@ -273,7 +265,7 @@ def test_reset_of_failed_jobs_takes_what_follows(bench: Any) -> None:
     bench.plan(5, [(1, 0), (2, 1), (3, 1)])
     bench.finish(4)
     bench.finish(0, status="failed")
-    assert do(bench, lifecycle.reset_job_status, failed_only=True) == 4
+    assert bench.do(lifecycle.reset_job_status, failed_only=True) == 4
     assert bench.statuses() == ["uninitialized"] * 4 + ["completed"]
     bench.check_counters()
     (event,) = bench.events("user_action")
@@ -285,7 +277,7 @@ def test_reset_of_all_jobs_counts_attempts_anew(bench: Any) -> None:
     bench.plan(2)
     bench.start(0)
     bench.retry(0, 5)
-    assert do(bench, lifecycle.reset_job_status) == 2
+    assert bench.do(lifecycle.reset_job_status) == 2
     assert (bench.statuses(), bench.column("attempt_id")) == (["uninitialized"] * 2, [1, 1])
     assert len(bench.results()) == 1
 
@@ -294,8 +286,8 @@ def test_a_reset_within_a_run_replaces_the_result(bench: Any) -> None:
     """The attempt runs again with its number, and its new result replaces the old one."""
     bench.plan(1)
     bench.finish(0, status="failed")
-    do(bench, lifecycle.reset_job_status)
-    do(bench, lifecycle.initialize_jobs)
+    bench.do(lifecycle.reset_job_status)
+    bench.do(lifecycle.initialize_jobs)
     bench.finish(0)
     assert bench.statuses() == ["completed"]
     assert [result["status"] for result in bench.results()] == ["completed"]
@@ -306,15 +298,15 @@ def test_reset_of_the_status_needs_rest(bench: Any) -> None:
     bench.plan(1)
     bench.claim()
     with pytest.raises(RuleError, match=r"1 job\(s\) are pending or running"):
-        do(bench, lifecycle.reset_status)
-    do(bench, lifecycle.cancel_workflow)
+        bench.do(lifecycle.reset_status)
+    bench.do(lifecycle.cancel_workflow)
     with bench.database.write() as tx:
         node = {"scheduler_id": 1, "scheduler_config_id": 1, "scheduler_type": "slurm", "status": "pending"}
         crud.create(tx, SCHEDULED_COMPUTE_NODES, {"workflow_id": bench.workflow_id, **node})
     with pytest.raises(RuleError, match=r"1 scheduled compute node\(s\)"):
-        do(bench, lifecycle.reset_status)
-    do(bench, lifecycle.reset_status, force=True)
-    assert not do(bench, workflow_completion).is_canceled
+        bench.do(lifecycle.reset_status)
+    bench.do(lifecycle.reset_status, force=True)
+    assert not bench.do(workflow_completion).is_canceled
 
 
 def test_cancel_ends_what_runners_hold(bench: Any) -> None:
@@ -322,9 +314,9 @@ def test_cancel_ends_what_runners_hold(bench: Any) -> None:
     bench.plan(4, [(3, 0)])
     bench.claim(2)
     bench.exchange(started=[bench.started(0)])
-    do(bench, lifecycle.cancel_workflow)
+    bench.do(lifecycle.cancel_workflow)
     assert bench.statuses() == ["canceled", "canceled", "ready", "blocked"]
-    assert do(bench, workflow_completion) == WorkflowCompletion(True, True, False)
+    assert bench.do(workflow_completion) == WorkflowCompletion(True, True, False)
     assert bench.events("workflow_canceled")
     bench.check_counters()
     bench.begin()
@@ -338,15 +330,15 @@ def test_an_unfinished_job_keeps_the_workflow_open(bench: Any, unfinished: JobSt
     bench.plan(2, begin=False)
     bench.set_status(0, JobStatus.COMPLETED)
     bench.set_status(1, unfinished)
-    assert not do(bench, workflow_completion).is_complete
+    assert not bench.do(workflow_completion).is_complete
     bench.set_status(1, JobStatus.TERMINATED)
-    assert do(bench, workflow_completion).is_complete
+    assert bench.do(workflow_completion).is_complete
 
 
 def test_an_empty_workflow_is_complete(bench: Any) -> None:
     """A workflow without jobs is complete."""
     bench.plan(0)
-    assert do(bench, workflow_completion).is_complete
+    assert bench.do(workflow_completion).is_complete
     assert bench.exchange(slots=1).is_complete
 
 
@@ -362,143 +354,8 @@ def test_inputs_that_nobody_makes_must_exist(bench: Any) -> None:
         PlannedJob("b", "x", input_files=[1], output_files=[2], input_user_data=[1], output_user_data=[2]),
     ]
     bench.plan(jobs, [(1, 0)], files=files, user_data=data)
-    assert do(bench, workflow_queries.required_existing_files) == [1]
-    assert do(bench, workflow_queries.missing_user_data) == [1]
+    assert bench.do(workflow_queries.required_existing_files) == [1]
+    assert bench.do(workflow_queries.missing_user_data) == [1]
     bench.finish(0)
-    assert do(bench, workflow_queries.required_existing_files) == [1, 2]
-    assert do(bench, workflow_queries.missing_user_data) == [1, 2]
-
-
-# --- actions ---------------------------------------------------------------------------------------
-
-
-def act(trigger: str, *jobs: int, **options: Any) -> PlannedAction:
-    """Return an action that runs a command."""
-    return PlannedAction(trigger, "run_commands", {"commands": ["x"]}, jobs=list(jobs) or None, **options)
-
-
-def due(bench: Any, *triggers: str) -> list[str]:
-    """Return the triggers of the actions that are due."""
-    return [action["trigger_type"] for action in do(bench, due_actions, triggers)]
-
-
-def test_actions_become_due_with_their_jobs(bench: Any) -> None:
-    """Ready counts jobs that are ready or later, complete those that are over; each job counts once."""
-    actions = [act("on_jobs_ready", 1, 2), act("on_jobs_complete", 0, 1), act("on_workflow_complete")]
-    bench.plan(3, [(1, 0), (2, 0)], actions=actions)
-    assert due(bench) == []
-    bench.start(0)
-    bench.retry(0, 2)
-    assert due(bench) == []
-    bench.finish(0)
-    assert due(bench) == ["on_jobs_ready"]
-    bench.finish(1)
-    assert due(bench) == ["on_jobs_ready", "on_jobs_complete"]
-    bench.finish(2)
-    assert due(bench) == ["on_jobs_ready", "on_jobs_complete", "on_workflow_complete"]
-    assert due(bench, "on_jobs_ready", "on_worker_start") == ["on_jobs_ready"]
-    assert [action["trigger_count"] for action in do(bench, all_actions)] == [2, 2, 1]
-
-
-def test_a_canceled_job_counts_for_its_actions(bench: Any) -> None:
-    """A canceled job will never be ready, so it counts for both triggers."""
-    bench.plan(2, [(1, 0)], actions=[act("on_jobs_ready", 1), act("on_jobs_complete", 0, 1)])
-    bench.finish(0, status="failed")
-    assert due(bench) == ["on_jobs_ready", "on_jobs_complete"]
-
-
-def test_start_actions_are_due_from_the_start(bench: Any) -> None:
-    """Each run triggers them again, and deletes actions of recoveries."""
-    bench.plan(1, actions=[act("on_workflow_start"), act("on_worker_start", persistent=True)])
-    with bench.database.write() as tx:
-        config = {"action_type": "run_commands", "action_config": {"commands": ["x"]}, "is_recovery": True}
-        crud.create(tx, ACTIONS, {"workflow_id": bench.workflow_id, "trigger_type": "on_jobs_ready", **config})
-    start, worker, _ = do(bench, all_actions)
-    for _ in range(2):
-        assert due(bench) == ["on_workflow_start", "on_worker_start"]
-        do(bench, claim_action, start["id"], bench.nodes[0])
-        do(bench, claim_action, worker["id"], bench.nodes[0])
-        assert due(bench) == ["on_worker_start"]
-        with pytest.raises(ConflictError, match=f"claimed by compute node {bench.nodes[0]}"):
-            do(bench, claim_action, start["id"], bench.nodes[0])
-        bench.begin()
-        assert len(do(bench, all_actions)) == 2
-
-
-def test_an_action_of_another_workflow_is_not_found(bench: Any) -> None:
-    """An action is claimed through its own workflow only."""
-    bench.plan(1, actions=[act("on_workflow_start")])
-    (action,) = do(bench, all_actions)
-    bench.plan(1)
-    with pytest.raises(NotFoundError, match="Action not found"):
-        do(bench, claim_action, action["id"], None)
-
-
-@pytest.mark.parametrize(
-    ("kind", "config", "reason"),
-    [
-        ("run_commands", {"commands": []}, "commands must be a list"),
-        ("run_commands", {"commands": ["x"], "other": 1}, "unknown key 'other'"),
-        ("run_commands", {"commands": [1]}, "commands must be a list"),
-        ("schedule_nodes", {"scheduler_id": "x"}, "scheduler_id must be of type int"),
-    ],
-)
-def test_action_settings_are_checked(bench: Any, kind: str, config: dict[str, Any], reason: str) -> None:
-    """Configurations of Torc's own types are checked, others are not."""
-    bench.plan(1)
-    with bench.database.write() as tx:
-        action = {"workflow_id": bench.workflow_id, "trigger_type": "on_workflow_start", "action_config": config}
-        with pytest.raises(RuleError, match=f"Invalid action_config: {reason}"):
-            crud.create(tx, ACTIONS, {**action, "action_type": kind})
-        crud.create(tx, ACTIONS, {**action, "action_type": "of_a_plugin"})
-
-
-# --- jobs ------------------------------------------------------------------------------------------
-
-
-def test_deleting_a_job_frees_what_waits_for_it(bench: Any) -> None:
-    """Its dependents become ready, directly or through a group."""
-    bench.plan(5, [(1, 0)], [([0, 2], [3, 4])])
-    with bench.database.write() as tx:
-        delete_job(tx, bench.job_id(0))
-    assert bench.statuses() == ["ready", "ready", "blocked", "blocked"]
-    with bench.database.write() as tx:
-        delete_job(tx, bench.job_id(2))
-    assert bench.statuses() == ["ready"] * 3
-    with bench.database.write() as tx:
-        assert delete_jobs(tx, bench.workflow_id, workflow_queries.job_ids(tx, bench.workflow_id)) == 3
-    assert do(bench, workflow_completion).is_complete
-
-
-def test_an_initialized_job_takes_few_changes(bench: Any) -> None:
-    """Fields that a runner relies on cannot be changed; the message names those that were refused."""
-    bench.plan(2)
-    with bench.database.write() as tx:
-        changed = {"scheduler_id": 3, "invocation_script": "s", "supports_termination": True, "command": "run 0"}
-        job = crud.update(tx, JOBS, bench.job_id(0), changed)
-        assert (job["scheduler_id"], job["invocation_script"], job["supports_termination"]) == (3, "s", True)
-        for refused in (
-            {"name": "n"},
-            {"command": "c"},
-            {"depends_on_job_ids": [bench.job_id(1)]},
-        ):
-            message = f"cannot change {next(iter(refused))}, which needs a job that is uninitialized"
-            with pytest.raises(RuleError, match=message):
-                crud.update(tx, JOBS, bench.job_id(0), refused)
-        with pytest.raises(RuleError, match=r"Cannot update job status of job \d+ from ready to disabled"):
-            crud.update(tx, JOBS, bench.job_id(0), {"status": "disabled"})
-        with pytest.raises(RuleError, match="cannot change input_file_ids"):
-            crud.update(tx, JOBS, bench.job_id(0), {"input_file_ids": [4]})
-
-
-def test_an_uninitialized_job_takes_dependencies(bench: Any) -> None:
-    """They replace the old ones, also those of groups; initialize refuses a cycle."""
-    bench.plan(4, [(1, 0)], [([0, 1], [2, 3])], begin=False)
-    with bench.database.write() as tx:
-        job = crud.update(tx, JOBS, bench.job_id(2), {"depends_on_job_ids": [bench.job_id(3)], "name": "new"})
-        assert (job["depends_on_job_ids"], job["name"]) == ([bench.job_id(3)], "new")
-    bench.check_counters()
-    with bench.database.write() as tx:
-        crud.update(tx, JOBS, bench.job_id(3), {"depends_on_job_ids": [bench.job_id(2)]})
-    with pytest.raises(RuleError, match="cycle"):
-        bench.begin()
+    assert bench.do(workflow_queries.required_existing_files) == [1, 2]
+    assert bench.do(workflow_queries.missing_user_data) == [1, 2]

@@ -22,8 +22,9 @@ from hypothesis.stateful import (
 )
 from sample_records import NODE
 
+from torc_framework.models.barriers import Barrier
 from torc_framework.models.exchange import EndedReport, ExchangeReply, ExchangeRequest, RetryRequest, StartedReport
-from torc_framework.models.plan import Barrier, Plan, PlannedJob
+from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.records import WorkflowRecord
 from torc_framework.models.statuses import LIVE, UNBLOCKING, UNFINISHED, JobStatus
 from torc_framework.store.database.base import Database

@@ -18,7 +18,7 @@ from torc_framework.store.tables import core as t
 from torc_framework.store.workflow_views import graph, graph_of_files, timeline
 from torc_framework.store.workflow_views.attempts import AttemptsOfRunner
 from torc_framework.store.workflow_views.failures import failures_view
-from torc_framework.store.workflow_views.job_columns import JobList, job_columns
+from torc_framework.store.workflow_views.job_columns import ORDER_LIFETIME_S, JobList, job_columns, order_tag
 from torc_framework.store.workflow_views.progress import progress_view
 from torc_framework.store.workflow_views.structure import workflow_structure
 from torc_framework.store.workflow_views.sweep import sweep_view
@@ -152,6 +152,27 @@ def test_dependencies_that_files_imply_are_part_of_the_structure(bench: Any) -> 
         tx.connection.execute(sa.insert(t.JOB_INPUT_FILE).values(job_id=job["id"], file_id=file_id))
     bench.begin()
     assert seen(bench, workflow_structure).graph.stage_count == 2
+
+
+def test_the_tag_of_a_list_changes_when_its_kept_order_does(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline(bench)
+    clock = [1000.0]
+    monkeypatch.setattr("torc_framework.store.workflow_views.job_columns.time.monotonic", lambda: clock[0])
+    wanted = JobList(bench.workflow_id, "status:completed")
+
+    def look() -> tuple[str, int]:
+        with bench.database.read() as tx:
+            return order_tag(tx, wanted, 1000), job_columns(tx, wanted).total
+
+    bench.start(0)
+    before = look()
+    bench.end(0)
+    kept = look()
+    clock[0] += ORDER_LIFETIME_S
+    after = look()
+    assert [total for _, total in (before, kept, after)] == [0, 0, 1]
+    assert len({tag for tag, _ in (before, kept, after)}) == 3
+    assert look() == after
 
 
 def test_a_tag_changes_with_events_and_with_jobs(bench: Any) -> None:

@@ -35,7 +35,7 @@ from torc_framework.cli.shared.record_options import record_option
 from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.cli.shared.status_line import StatusLine
 from torc_framework.cli.shared.stop_signals import StopSignals
-from torc_framework.logs import analyze as analyze_logs
+from torc_framework.logs.analysis import analyze as analyze_logs
 
 __all__ = [
     "Column",

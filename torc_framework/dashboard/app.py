@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 from torc_framework.dashboard.access.guard import Guard
 from torc_framework.dashboard.access.login import LoginRoutes
 from torc_framework.dashboard.access.sessions import SessionStore
-from torc_framework.dashboard.http.errors import RefusedError, error_answer
+from torc_framework.dashboard.http.errors import error_answer
 from torc_framework.dashboard.routes.api_proxy import ApiProxy
 from torc_framework.dashboard.routes.command_routes import CommandRoutes
 from torc_framework.dashboard.routes.event_streams import EventStreams
@@ -28,11 +28,12 @@ from torc_framework.dashboard.routes.work_calls import WorkCalls
 from torc_framework.dashboard.routes.workflow_routes import WorkflowRoutes
 from torc_framework.dashboard.upstream.event_feed import EventHub
 from torc_framework.dashboard.upstream.http_client import HttpClients
-from torc_framework.dashboard.upstream.identity import Identity, UpstreamServer
 from torc_framework.dashboard.upstream.monitor import ServerMonitor
-from torc_framework.dashboard.upstream.standalone import StandaloneServer
 from torc_framework.dashboard.work.command_runs import CommandRuns
-from torc_framework.dashboard.work.context import WorkContext
+from torc_framework.monitoring.context import WorkContext
+from torc_framework.monitoring.identity import Identity, UpstreamServer
+from torc_framework.monitoring.refusals import RefusedError
+from torc_framework.monitoring.standalone import StandaloneServer
 
 STATIC: Final = Path(__file__).parent / "static"
 """Folder of the page."""

@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from torc_framework.models.plan import Barrier
+from torc_framework.models.barriers import Barrier
 
 
 def is_acyclic(count: int, pairs: Sequence[int], barriers: Sequence[Barrier]) -> bool:

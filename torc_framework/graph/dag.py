@@ -7,7 +7,8 @@ memory grow with jobs + pairs + sizes of barriers, not with M x N.
 from collections.abc import Sequence
 from functools import cached_property
 
-from torc_framework.models.plan import Barrier, Plan
+from torc_framework.models.barriers import Barrier
+from torc_framework.models.plan import Plan
 
 
 class Graph:

@@ -13,7 +13,7 @@ from typing import Final
 from attrs import Factory, define, frozen
 
 from torc_framework.graph.dag import Graph
-from torc_framework.models.plan import Barrier
+from torc_framework.models.barriers import Barrier
 
 DIGITS: Final = re.compile("[0-9]+")
 DIGIT_MARK: Final = "#"
@@ -35,12 +35,14 @@ class GroupNode:
 
     Attributes:
         stage: Number of the first stage of its jobs, from 1.
+        last_stage: Number of their last stage.
         first: Position of its first job.
         inner: Dependencies between its own jobs.
     """
 
     label: str
     stage: int
+    last_stage: int
     first: int
     first_name: str
     last_name: str
@@ -108,9 +110,10 @@ def _nodes(
         node = found.get(key)
         name = names[job]
         if node is None:
-            node = found[key] = GroupNode(labels[key[1]], stage_of[job], job, name, name)
+            node = found[key] = GroupNode(labels[key[1]], stage_of[job], stage_of[job], job, name, name)
         node.count += 1
         node.stage = min(node.stage, stage_of[job])
+        node.last_stage = max(node.last_stage, stage_of[job])
         if name < node.first_name:
             node.first_name = name
         elif name > node.last_name:

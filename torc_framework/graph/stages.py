@@ -13,7 +13,8 @@ from typing import Any, Final
 from attrs import define, field, frozen
 
 from torc_framework.graph.dag import Graph
-from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
+from torc_framework.models.barriers import Barrier
+from torc_framework.models.plan import Plan, PlannedAction, PlannedJob
 from torc_framework.models.records import JobRecord, SlurmSchedulerRecord, WorkflowActionRecord, WorkflowRecord
 from torc_framework.text.terminal import one_line
 

@@ -15,8 +15,9 @@ from torc_framework.client import TorcClient
 from torc_framework.errors import UserError
 from torc_framework.graph import plan_of_records
 from torc_framework.hpc.scheduler_planning import PlanOptions, plan_schedulers
+from torc_framework.models.barriers import Barrier
 from torc_framework.models.hpc_profiles import HpcProfile
-from torc_framework.models.plan import Barrier, Plan, SchedulerOrder, SchedulerPlan
+from torc_framework.models.plan import Plan, SchedulerOrder, SchedulerPlan
 from torc_framework.models.records import (
     JobRecord,
     ResourceRequirementsRecord,

@@ -7,10 +7,9 @@ import attrs
 import msgspec
 from pydantic import Field
 
-from torc_framework import reports
 from torc_framework.client.calls.base import given_fields
 from torc_framework.errors import UserError
-from torc_framework.logs import analyze
+from torc_framework.logs.analysis import analyze
 from torc_framework.mcp.tool_context import MAX_ITEMS, ToolContext
 from torc_framework.models.attempt_logs import attempt_logs
 from torc_framework.models.records import JobRecord, ResourceRequirementsRecord, ResultRecord, WorkflowRecord
@@ -18,6 +17,7 @@ from torc_framework.models.result_observations import has_deleted_logs, stdio_of
 from torc_framework.models.statuses import JobStatus
 from torc_framework.models.stdio import DELETED, Stdio, stdio_of
 from torc_framework.pending import read_tail, waiting_jobs
+from torc_framework.reports import utilization
 
 WorkflowId = Annotated[int, Field(description="Id of the workflow.")]
 JobId = Annotated[int, Field(description="Id of the job.")]
@@ -164,7 +164,7 @@ class ReadTools:
     ) -> dict[str, Any]:
         """Compare used resources with the requirements of jobs; with include_failed, find lack of memory or time."""
         self._context.workflow(workflow_id)
-        found = reports.analyze(
+        found = utilization.analyze(
             self._context.client, workflow_id, run_id=run_id, include_failed=include_failed, only_violations=True
         )
         failed = [each.as_dict() for each in found.failed[:MAX_ITEMS]]

@@ -38,9 +38,14 @@ def attempt_logs(
         attempt_id: Its number.
         stdio: Where its output goes.
     """
-    stem = str(output_dir / STDIO_DIR / f"job_wf{workflow_id}_j{job_id}_r{run_id}_a{attempt_id}")
+    stem = str(output_dir / STDIO_DIR / attempt_stem(workflow_id, job_id, run_id, attempt_id))
     out, err = (None if name is None else Path(name) for name in log_names(stem, stdio))
     return AttemptLogs(out, err)
+
+
+def attempt_stem(workflow_id: int, job_id: int, run_id: int, attempt_id: int) -> str:
+    """Return what the file names of an attempt's logs begin with (Torc's names)."""
+    return f"job_wf{workflow_id}_j{job_id}_r{run_id}_a{attempt_id}"
 
 
 def log_names(stem: str, stdio: Stdio) -> tuple[str | None, str | None]:

@@ -93,6 +93,7 @@ EVENT_FACTS: Final[Mapping[str, EventFacts]] = {
     ),
     "workflow_recovered": EventFacts("failed jobs are to run again", keys=("run_id", "recovered_jobs")),
     "compute_node_started": EventFacts("a runner joined", keys=_NODE),
+    "compute_node_draining": EventFacts("a runner is asked to take no more jobs", keys=_NODE),
     "compute_node_stopped": EventFacts("a runner left", keys=_NODE),
     "scheduler_node_created": EventFacts(
         "compute nodes were requested", keys=("scheduled_compute_node_id", "scheduler_id", "scheduler_type")

@@ -132,6 +132,7 @@ class ExchangeRequest(Offer):
         wait_s: Longest time that the server may wait for a job to claim, seconds.
         want_counts: Include the numbers of jobs by status in the reply.
         unstarted: Number of jobs that the runner holds and has not started.
+        is_draining: The runner knows that it is to take no more jobs.
     """
 
     compute_node_id: int
@@ -145,6 +146,7 @@ class ExchangeRequest(Offer):
     wait_s: float = 0.0
     want_counts: bool = False
     unstarted: int = 0
+    is_draining: bool = False
 
 
 @define
@@ -216,6 +218,7 @@ class ExchangeReply:
             the server did not grant.
         is_complete: No job of the workflow is unfinished.
         is_canceled: The workflow was canceled: the runner stops everything.
+        is_draining: The runner is asked to take no more jobs, and to end when those that it runs have ended.
         actions_due: Number of due actions, without those for the start and end of each worker.
         unfit: Number of ready jobs that exceed ``total``; counted when no job was claimed and no job is pending or
             running.
@@ -232,6 +235,7 @@ class ExchangeReply:
     refused: list[int] = Factory(list)
     is_complete: bool = False
     is_canceled: bool = False
+    is_draining: bool = False
     actions_due: int = 0
     unfit: int = 0
     counts: dict[str, int] | None = None

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 from attrs import Factory, define
 
+from torc_framework.models.barriers import Barrier
 from torc_framework.models.executor_options import ExecutorOptions
 from torc_framework.models.exits import CleanExit
 from torc_framework.models.records import (
@@ -66,19 +67,6 @@ class PlannedJob(msgspec.Struct, omit_defaults=True, gc=False):
     output_files: list[int] | None = None
     input_user_data: list[int] | None = None
     output_user_data: list[int] | None = None
-
-
-@define
-class Barrier:
-    """M jobs that each wait for all of the same N jobs, stored as M + N rows instead of M x N.
-
-    Attributes:
-        upstream: Positions of the N jobs for which the others wait.
-        downstream: Positions of the M jobs that wait.
-    """
-
-    upstream: list[int]
-    downstream: list[int]
 
 
 @define

@@ -12,9 +12,10 @@ from typing import Annotated, Any, Final, Self
 import msgspec
 from attrs import Factory, define, fields, frozen
 
+from torc_framework.models.barriers import Barrier
 from torc_framework.models.executor_options import ExecutorOptions
 from torc_framework.models.exits import CleanExit
-from torc_framework.models.plan import Barrier, Plan, PlannedAction, PlannedJob
+from torc_framework.models.plan import Plan, PlannedAction, PlannedJob
 from torc_framework.models.records import (
     FailureHandlerRecord,
     FileRecord,

@@ -262,6 +262,15 @@ class ComputeNodeRecord:
     scheduler_config_id: int | None = _field(None, "Scheduler whose jobs it takes.")
     compute_node_type: str = _required("Kind of allocation: local, slurm, remote.")
     scheduler: Any = _field(None, "The executor's own data, as a JSON object.")
+    is_draining: bool | None = _field(
+        None, "It is asked to take no more jobs, and to end when those that it runs have ended.", ours=True
+    )
+    last_heard_at: float | None = _field(
+        None,
+        "When it last reported to the server, seconds since the epoch; stored once a minute at most.",
+        FieldAccess.SERVER,
+        ours=True,
+    )
 
 
 GIVEN_OPTIONS: Final = "given_options"

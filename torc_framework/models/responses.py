@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from torc_framework.models.plan import Barrier
+from torc_framework.models.barriers import Barrier
 from torc_framework.models.records import JobRecord
 
 _T = TypeVar("_T")

@@ -18,7 +18,8 @@ class JobsOfStage(msgspec.Struct):
 
     Attributes:
         group: Label of the group: the name with ``#`` for each run of digits. The filter ``group:"LABEL"`` finds it.
-        stage: Number of the stage, from 1: one more than the jobs of the longest chain before its jobs.
+        stage: Number of the first of its stages, from 1: one more than the jobs of the longest chain before its jobs.
+        last_stage: Number of the last of its stages; a group has one entry for all its stages where they are many.
         first_name: First of their names in the order of texts.
         last_name: Last of their names.
         count: Number of jobs.
@@ -27,6 +28,7 @@ class JobsOfStage(msgspec.Struct):
 
     group: str
     stage: int
+    last_stage: int
     first_name: str
     last_name: str
     count: int
@@ -127,6 +129,7 @@ class GraphNode(msgspec.Struct, omit_defaults=True):
         count: Number of jobs, files or user data that it stands for.
         counts: Jobs by status label.
         stage: Number of the stage of jobs, from 1; that of the first of them.
+        last_stage: Number of the stage of the last of them.
         layer: Position of its layer in the drawing, from 0.
         order: Position in its layer, from 0.
         job_id: The job, of a node of one job.
@@ -141,6 +144,7 @@ class GraphNode(msgspec.Struct, omit_defaults=True):
     order: int
     counts: dict[str, int] = msgspec.field(default_factory=dict)
     stage: int = 0
+    last_stage: int = 0
     job_id: int | None = None
     inner: int = 0
 

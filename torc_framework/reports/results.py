@@ -1,5 +1,6 @@
 """The report of results with the paths of their logs."""
 
+import os
 from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
@@ -9,7 +10,7 @@ from attrs import define, field
 
 from torc_framework.client import TorcClient
 from torc_framework.errors import ApiError
-from torc_framework.models.attempt_logs import attempt_logs, runner_log_name
+from torc_framework.models.attempt_logs import STDIO_DIR, attempt_stem, log_names, runner_log_name
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord, WorkflowRecord
 from torc_framework.models.result_observations import has_deleted_logs, stdio_of_result
 
@@ -54,19 +55,20 @@ def results_report(
     }
     report = ResultsReport(head)
     names = _JobNames(client, workflow_id)
+    logs = _PathsOfLogs(output_dir)
     nodes = {node.id: node for node in client.iterate(ComputeNodeRecord, workflow_id=workflow_id)}
 
     def entries() -> Iterator[tuple[dict[str, Any], list[str]]]:
         for result in client.iterate(ResultRecord, workflow_id=workflow_id, all_runs=all_runs or None, job_id=job_id):
             node = nodes.get(result.compute_node_id)
-            logs = dict(_logs(result, node, output_dir))
+            paths, missing = logs.of_result(result, node)
             report.total += 1
             warnings = [
-                f"{_LOGS[key]} file does not exist for job {result.job_id}: {path}"
-                for key, path in logs.items()
-                if path is not None and key in _LOGS and not Path(path).exists()
+                f"{_LOGS[key]} file does not exist for job {result.job_id}: {paths[key]}"
+                for key in missing
+                if key in _LOGS
             ]
-            yield _entry(result, names.name_of(result.job_id), node) | logs, warnings
+            yield _entry(result, names.name_of(result.job_id), node) | paths, warnings
 
     report.results = entries()
     return report
@@ -121,23 +123,54 @@ def _entry(result: ResultRecord, job_name: str | None, node: ComputeNodeRecord |
     }
 
 
-def _logs(result: ResultRecord, node: ComputeNodeRecord | None, output_dir: Path) -> Iterator[tuple[str, str | None]]:
-    """Yield keys and paths of the logs of an attempt; None for one that it does not have by its setting."""
-    attempt = result.workflow_id, result.job_id, result.run_id, result.attempt_id
-    logs = attempt_logs(output_dir, *attempt, stdio=stdio_of_result(result))
-    is_deleted = has_deleted_logs(result)
-    for key, path in (("job_stdout", logs.stdout), ("job_stderr", logs.stderr)):
-        yield key, None if path is None or (is_deleted and not path.exists()) else str(path)
-    if node is None:
-        return
+class _PathsOfLogs:
+    """Paths of logs, as texts: with objects for paths, those of a million results would take a minute of CPU time.
+
+    The logs of a runner in a run are looked for once.
+    """
+
+    def __init__(self, output_dir: Path) -> None:
+        self._output_dir = output_dir
+        self._stdio_dir = str(output_dir / STDIO_DIR)
+        self._of_runners: dict[tuple[int | None, int], tuple[dict[str, str], list[str]]] = {}
+
+    def of_result(
+        self, result: ResultRecord, node: ComputeNodeRecord | None
+    ) -> tuple[dict[str, str | None], list[str]]:
+        """Return the paths of the logs of an attempt, and the keys of those that do not exist.
+
+        A path is None if the attempt does not have the log by its setting.
+        """
+        stem = attempt_stem(result.workflow_id, result.job_id, result.run_id, result.attempt_id)
+        is_deleted = has_deleted_logs(result)
+        paths: dict[str, str | None] = {}
+        missing = []
+        names = log_names(f"{self._stdio_dir}/{stem}", stdio_of_result(result))
+        for key, path in zip(("job_stdout", "job_stderr"), names, strict=True):
+            exists = path is not None and os.path.exists(path)  # noqa: PTH110 - see the class
+            paths[key] = None if is_deleted and not exists else path
+            if paths[key] is not None and not exists:
+                missing.append(key)
+        if node is None:
+            return paths, missing
+        at = node.id, result.run_id
+        if at not in self._of_runners:
+            logs = {key: str(self._output_dir / name) for key, name in _runner_logs(result, node)}
+            self._of_runners[at] = logs, [key for key, path in logs.items() if not Path(path).exists()]
+        of_runner, missing_of_runner = self._of_runners[at]
+        return {**paths, **of_runner}, [*missing, *missing_of_runner]
+
+
+def _runner_logs(result: ResultRecord, node: ComputeNodeRecord) -> Iterator[tuple[str, str]]:
+    """Yield keys and file names of the logs of the runner of an attempt, and of its allocation."""
     scheduler = node.scheduler if isinstance(node.scheduler, dict) else {}
     label = scheduler.get("label")
     name = runner_log_name(node.hostname, result.workflow_id, result.run_id)
-    yield "job_runner_log", str(output_dir / (f"job_runner_slurm_{label}.log" if label else name))
+    yield "job_runner_log", f"job_runner_slurm_{label}.log" if label else name
     if (slurm_job := scheduler.get("slurm_job_id")) is not None:
         slurm = f"slurm_output_wf{result.workflow_id}_sl{slurm_job}"
-        yield "slurm_stdout", str(output_dir / f"{slurm}.o")
-        yield "slurm_stderr", str(output_dir / f"{slurm}.e")
+        yield "slurm_stdout", f"{slurm}.o"
+        yield "slurm_stderr", f"{slurm}.e"
         if label:
-            yield "slurm_env_log", str(output_dir / f"slurm_env_{label}.log")
-            yield "dmesg_log", str(output_dir / f"dmesg_slurm_{label}.log")
+            yield "slurm_env_log", f"slurm_env_{label}.log"
+            yield "dmesg_log", f"dmesg_slurm_{label}.log"

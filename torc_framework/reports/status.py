@@ -7,7 +7,7 @@ from typing import Final
 from attrs import frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.models.progress import JobGroups, WorkflowProgress
+from torc_framework.models.progress import JobGroups, WorkflowOverview, WorkflowProgress
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord
 from torc_framework.models.statuses import DONE, FAILURES, LIVE
 from torc_framework.models.workflow_states import workflow_state
@@ -58,9 +58,15 @@ class WorkflowStatusReport:
         return workflow_state(self.counts, interrupted=self.interrupted, is_canceled=is_canceled)
 
 
-def read_status(client: TorcClient, workflow_id: int) -> WorkflowStatusReport:
-    """Return the status of a workflow. The number of requests does not grow with its jobs."""
+def read_status(client: TorcClient, workflow_id: int, seen: WorkflowOverview | None = None) -> WorkflowStatusReport:
+    """Return the status of a workflow. The number of requests does not grow with its jobs.
+
+    Args:
+        seen: Numbers that were asked for already, with which the report shall agree.
+    """
     progress = client.progress(workflow_id)
+    if seen is not None:
+        progress.overview = seen
     overview = progress.overview
     runners: tuple[ComputeNodeRecord, ...] = ()
     if overview.active_runners:

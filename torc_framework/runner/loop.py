@@ -27,10 +27,7 @@ from torc_framework.runner.connection.exchange_client import ExchangeAnswer, Run
 from torc_framework.runner.connection.retries import LAST_PATIENCE_S, RESULT_PATIENCE_S, retry_until_answered
 from torc_framework.runner.connection.unfit_jobs import explain_unfit_jobs
 from torc_framework.runner.parts import RunnerParts
-from torc_framework.runner.process.settings import (
-    RunOutcome,
-    SiteOutcome,
-)
+from torc_framework.runner.process.settings import RunOutcome, SiteOutcome
 
 LONGEST_SLEEP_S: Final = 1.0
 """Longest wait between two steps of the loop."""
@@ -146,7 +143,7 @@ class Runner(RunnerParts):
 
     def _follow_sites(self, now: float) -> None:
         """Act on whether the own site accepts attempts, and on what the runners of other sites do."""
-        accepted, self._accepts = self._accepts, self._launchers.accepts_attempts()
+        accepted, self._accepts = self._accepts, not self._exchange.is_draining and self._launchers.accepts_attempts()
         if accepted and not self._accepts:
             self._workload.withdraw(self._workload.at(JobStage.QUEUED))
         elif self._accepts and not accepted:
@@ -184,6 +181,7 @@ class Runner(RunnerParts):
         outcome = self._outcome
         if (
             self._stopping is not None
+            or self._exchange.is_draining
             or (outcome.is_complete and not self._registration.workflow.compute_node_ignore_workflow_completion)
             or not self._walltime.allows_new_jobs(now)
         ):
@@ -236,6 +234,7 @@ class Runner(RunnerParts):
         outcome.troubles = [*self._launchers.cautions(), *self._actions.troubles.values()]
         outcome.duration_s = time.monotonic() - self._walltime.began
         counted = retry_until_answered(lambda: self._client.job_counts(context.workflow_id), self._result_patience_s)
+        outcome.is_drained = self._exchange.is_draining
         outcome.counts, outcome.interrupted_jobs = counted.counts, counted.interrupted
 
     def _result_patience_s(self, trouble: str) -> float:
@@ -320,6 +319,8 @@ class Runner(RunnerParts):
         if item.is_refused:
             self._unstored_ends.refuse(item)
             self._workload.drop(item)
+            if item.claimed_again is not None:
+                self._hold(item.claimed_again, now)
             return
         ending = self._ending_classifier.classify(item, measured.observation)
         report = ending.report
@@ -376,16 +377,15 @@ class Runner(RunnerParts):
         return isinstance(self._fatal, ServerUnreachableError) and self._launchers.survives(item.executor)
 
     def _process_reply(self, answer: ExchangeAnswer, reply: ExchangeReply, now: float) -> None:
+        self._drop_refused(reply.refused)
         for job in reply.jobs:
             self._hold(job, now)
         self._chains.learn(reply.following)
-        self._drop_refused(reply.refused)
         self._outcome.resumed_jobs += reply.resumed
         self._scripts.cancel({report.job_id for report in answer.request.ended})  # no retry was granted
         self._release(self._workload.give_share(reply.vacancies), now)
         self._actions.note_due(reply.actions_due)
-        has_reports = bool(answer.request.started or answer.request.ended)
-        self._progress.set_counts(reply.counts, now, has_reports=has_reports)
+        self._progress.set_counts(reply.counts, now, has_reports=bool(answer.request.started or answer.request.ended))
         if answer.request.seq < self._newest_reply:
             return
         self._newest_reply = answer.request.seq
@@ -412,8 +412,7 @@ class Runner(RunnerParts):
             dropped = self._exchange.forget(job_id)
             self._unstored_ends.drop(dropped)
             self._drop_refused(report.next_job_id for report in dropped if report.next_job_id is not None)
-            item = self._workload.items.get(job_id)
-            if item is None:
+            if (item := self._workload.items.get(job_id)) is None:
                 continue
             self._takeover.reported([item.key])
             match item.stage:
@@ -426,7 +425,7 @@ class Runner(RunnerParts):
 
     def _hold(self, job: ClaimedJob, now: float, following: list[ClaimedJob] | None = None) -> None:
         """Take a job from the server; one that this runner cannot run at all is reported as ended at once."""
-        if job.id in self._workload.items:
+        if self._workload.holds(job):
             return
         self._idle.busy(now)
         self._got_nothing, self._outcome.unfit = False, None

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-THRESHOLDS: Final = (50_000, 20, 50)
+THRESHOLDS: Final = (200_000, 20, 50)
 """For `gc.set_threshold`. Reports, jobs and events contain no cycles and are freed without the collector. With
 Python's default of 700 new objects, searches for cycles take a tenth of a runner's CPU time."""
 

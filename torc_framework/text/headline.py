@@ -13,6 +13,7 @@ WORKFLOW_LOOKS: Final[Mapping[str, StatusLook]] = {
     "pending_failed": StatusLook("?", "?", "magenta", "waits for your verdict"),
     "interrupted": StatusLook("‖", "|", "yellow", "interrupted"),
     "out_of_time": StatusLook("‖", "|", "yellow", "out of time"),
+    "drained": StatusLook("‖", "|", "yellow", "drained"),
     "incomplete": StatusLook("○", "o", "yellow", "incomplete"),
     "uninitialized": StatusLook("○", "o", "", "not started"),
     "ready": StatusLook("○", "o", "", "waiting"),

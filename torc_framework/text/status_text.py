@@ -40,6 +40,15 @@ STATUS_LOOKS: Final[Mapping[str, StatusLook]] = {
 }
 """All statuses of jobs, by their label in JSON, in the order in which summaries list them."""
 
+RUNNER_LOOKS: Final[Mapping[str, StatusLook]] = {
+    "works": StatusLook("▶", ">", "green", "works"),
+    "drains": StatusLook("◌", "o", "yellow", "drains"),
+    "silent": StatusLook("⚠", "!", "red", "silent"),
+    "lost": StatusLook("✗", "x", "red", "lost"),
+    "ended": StatusLook("■", "#", "dim", "ended"),
+}
+"""What runners do, as `models.runner_states` tells it; lost is one whose process does not exist on this machine."""
+
 
 def status_glyph(label: str, stream: Any = None) -> str:
     """Return the glyph of a status in its colour; the stream is by default standard output."""

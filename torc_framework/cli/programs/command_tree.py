@@ -29,6 +29,7 @@ COMMAND_SECTIONS: Final = {
     },
     "Ask": {
         "status": ("diagnosis.status", "Show how far workflows are, and what to do next"),
+        "tui": ("diagnosis.tui", "Workflows, jobs and logs on the whole terminal"),
         "why-failed": ("diagnosis.why_failed", "Explain why jobs failed, and the next step"),
         "explain": ("diagnosis.explain", "Explain why jobs do not run"),
         "reports": ("diagnosis.reports", "Summarize results and the use of resources"),

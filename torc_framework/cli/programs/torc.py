@@ -4,6 +4,9 @@ import sys
 
 from torc_framework import __version__
 
+_INTERRUPTED = 130
+"""`ExitStatus.INTERRUPTED`, whose module is not imported yet."""
+
 
 def main(argv: "list[str] | tuple[str, ...] | None" = None) -> int:
     """Run ``torc`` with these arguments; return the exit code of the process."""
@@ -11,8 +14,10 @@ def main(argv: "list[str] | tuple[str, ...] | None" = None) -> int:
     if arguments in (["--version"], ["-V"]):
         print(f"torc {__version__}")
         return 0
-    from torc_framework.cli.programs.program import run_program
-
+    try:
+        from torc_framework.cli.programs.program import run_program
+    except KeyboardInterrupt:
+        return _INTERRUPTED
     return run_program(arguments, is_process=argv is None)
 
 

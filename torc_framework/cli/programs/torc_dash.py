@@ -123,9 +123,9 @@ def _dashboard(config: "Config", port: int) -> "Dashboard":
     """
     from torc_framework.cli.shared.plugin_flags import configured_executors
     from torc_framework.dashboard.app import Dashboard, DashboardAccess
-    from torc_framework.dashboard.upstream.identity import PROCESS, Identity, UpstreamServer, process_credentials
-    from torc_framework.dashboard.upstream.standalone import StandaloneServer
-    from torc_framework.dashboard.work.context import WorkContext
+    from torc_framework.monitoring.context import WorkContext
+    from torc_framework.monitoring.identity import PROCESS, Identity, UpstreamServer, process_credentials
+    from torc_framework.monitoring.standalone import StandaloneServer
     from torc_framework.plugins.manager import PluginManager
 
     dash, client = config.dash, config.client

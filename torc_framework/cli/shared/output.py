@@ -72,8 +72,13 @@ def json_line(value: Any) -> str:
     return msgspec.json.encode(_json_value(value)).decode()
 
 
+_SCALARS: Final = frozenset({str, int, float, bool})
+
+
 def _json_value(value: Any) -> Any:
     """Return JSON values; the fields of records keep the order of their declaration."""
+    if value is None or type(value) in _SCALARS:
+        return value
     if attrs.has(type(value)):
         return {attribute.name: _json_value(getattr(value, attribute.name)) for attribute in attrs.fields(type(value))}
     if isinstance(value, Mapping):

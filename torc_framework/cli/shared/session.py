@@ -200,14 +200,19 @@ class Session:
         Raises:
             UserError: a URL and a database were given together.
         """
-        given = self._options.get("database")
         if self.url is None:
-            from torc_framework.config import database_location
-
-            return database_location(given) if given else _own_database()
-        if given is not None:
+            return self.own_database
+        if self.has_option("database"):
             raise UserError("--database is for the embedded server, but --url, TORC_API_URL or a file names a server")
         return None
+
+    @property
+    def own_database(self) -> "Path | str":
+        """The database of a server that the command starts for itself."""
+        from torc_framework.config import database_location
+
+        given = self._options.get("database")
+        return database_location(given) if given else _own_database()
 
     @property
     def url(self) -> str | None:

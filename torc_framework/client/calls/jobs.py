@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from torc_framework.client.calls.base import PLAN_TIMEOUT_S, ClientBase, force_query, given_fields
 from torc_framework.models.records import JobRecord, ResultRecord, UserDataRecord
 from torc_framework.models.responses import ClaimedJobs, CreatedJobs, DeletedJobs
-from torc_framework.models.verdicts import VerdictOrder, VerdictReceipt, VerdictRecord
+
+if TYPE_CHECKING:
+    from torc_framework.models.verdicts import VerdictOrder, VerdictReceipt, VerdictRecord
 
 BATCH = 10_000
 """Most jobs that the server accepts in one request."""
@@ -102,11 +105,15 @@ class JobCalls(ClientBase):
 
     # --- verdicts on failures ---------------------------------------------------------------------
 
-    def judge(self, workflow_id: int, order: VerdictOrder) -> VerdictReceipt:
+    def judge(self, workflow_id: int, order: "VerdictOrder") -> "VerdictReceipt":
         """Retry or fail jobs that wait in ``pending_failed``, all of them or none; return what changed."""
+        from torc_framework.models.verdicts import VerdictReceipt
+
         path = f"/workflows/{workflow_id}/verdicts"
         return self._call(VerdictReceipt, "POST", path, body=order, timeout=PLAN_TIMEOUT_S)
 
-    def verdicts(self, workflow_id: int, *, job_id: int | None = None) -> Iterator[VerdictRecord]:
+    def verdicts(self, workflow_id: int, *, job_id: int | None = None) -> "Iterator[VerdictRecord]":
         """Yield the verdicts on the jobs of a workflow, or on one job, oldest first."""
+        from torc_framework.models.verdicts import VerdictRecord
+
         return self._walk(VerdictRecord, f"/workflows/{workflow_id}/verdicts", job_id=job_id)

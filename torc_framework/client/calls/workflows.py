@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -11,10 +11,7 @@ from torc_framework.client.calls.paging import PAGE_SIZE, JsonObject, ListPositi
 from torc_framework.client.http.address import path_segment
 from torc_framework.errors import ApiError, TorcError
 from torc_framework.models.compared_results import ComparedResults
-from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
 from torc_framework.models.failed_jobs import FailedJobs, LostWork
-from torc_framework.models.plan import Addition, Plan, SchedulerOrder
-from torc_framework.models.plan_parts import PLAN_LINES, SLICE_JOBS, PlanParts, parts_of, plan_lines
 from torc_framework.models.progress import JobEnding, JobGroups, RunTotals, WorkflowOverview, WorkflowProgress
 from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRecord
 from torc_framework.models.responses import (
@@ -43,6 +40,11 @@ from torc_framework.models.responses import (
 )
 from torc_framework.models.waiting_jobs import CountedJobs, GroupMembers, WaitingJobs
 
+if TYPE_CHECKING:
+    from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
+    from torc_framework.models.plan import Addition, Plan, SchedulerOrder
+    from torc_framework.models.plan_parts import PlanParts
+
 _JOBS_OF_RELATION: Final = ("producer_job_id", "consumer_job_id")
 _COUNTS_HEADER: Final = RECORD_COUNTS_HEADER.lower().encode()
 
@@ -52,7 +54,7 @@ class WorkflowCalls(ClientBase):
 
     # --- runs -------------------------------------------------------------------------------------
 
-    def create_from_plan(self, plan: Plan | PlanParts, *, initialize: bool = False) -> PlanReceipt:
+    def create_from_plan(self, plan: "Plan | PlanParts", *, initialize: bool = False) -> PlanReceipt:
         """Store a whole workflow in one transaction; with ``initialize``, begin its first run too.
 
         A large plan is encoded slice by slice into a temporary file, which is deleted when the server has answered.
@@ -65,6 +67,9 @@ class WorkflowCalls(ClientBase):
             TorcError: the folder for temporary files is full.
         """
         import tempfile
+
+        from torc_framework.models.plan import Plan
+        from torc_framework.models.plan_parts import PLAN_LINES, SLICE_JOBS, parts_of, plan_lines
 
         send = partial(
             self._call,
@@ -84,12 +89,12 @@ class WorkflowCalls(ClientBase):
                 raise TorcError(f"no space for the plan in {tempfile.gettempdir()}: {error.strerror}") from error
             return send(raw=file, content_type=PLAN_LINES)
 
-    def add(self, workflow_id: int, addition: Addition) -> Added:
+    def add(self, workflow_id: int, addition: "Addition") -> Added:
         """Add user data and jobs to a workflow, all of them or none; the jobs are uninitialized."""
         path = f"/workflows/{workflow_id}/additions"
         return self._call(Added, "POST", path, raw=msgspec.json.encode(addition), timeout=PLAN_TIMEOUT_S)
 
-    def reschedule(self, workflow_id: int, order: SchedulerOrder) -> Rescheduled:
+    def reschedule(self, workflow_id: int, order: "SchedulerOrder") -> Rescheduled:
         """Bind jobs to new schedulers; actions that asked for nodes of other schedulers no longer do."""
         path = f"/workflows/{workflow_id}/schedulers"
         return self._call(Rescheduled, "POST", path, raw=msgspec.json.encode(order), timeout=PLAN_TIMEOUT_S)
@@ -186,9 +191,11 @@ class WorkflowCalls(ClientBase):
         return self._call(ImportedWorkflow, "POST", "/workflows/import", raw=raw, timeout=PLAN_TIMEOUT_S)
 
     def exchange(
-        self, workflow_id: int, request: ExchangeRequest, *, timeout: float = DEFAULT_TIMEOUT_S
-    ) -> ExchangeReply:
+        self, workflow_id: int, request: "ExchangeRequest", *, timeout: float = DEFAULT_TIMEOUT_S
+    ) -> "ExchangeReply":
         """Send a runner's reports and its offer; return new jobs. The server may wait up to ``request.wait_s``."""
+        from torc_framework.models.exchange import ExchangeReply
+
         return self._call(
             ExchangeReply,
             "POST",

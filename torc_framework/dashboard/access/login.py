@@ -13,10 +13,11 @@ from starlette.routing import Route
 from torc_framework import __version__
 from torc_framework.dashboard.access.sessions import ReaderSession, SessionStore
 from torc_framework.dashboard.http.bodies import read_json
-from torc_framework.dashboard.http.errors import RefusedError, json_answer
+from torc_framework.dashboard.http.errors import json_answer
 from torc_framework.dashboard.http.limits import LOGINS, LOGINS_OF_ADDRESS
 from torc_framework.dashboard.upstream.http_client import HttpClients
-from torc_framework.dashboard.upstream.identity import Credentials, Identity, UpstreamServer
+from torc_framework.monitoring.identity import Credentials, Identity, UpstreamServer
+from torc_framework.monitoring.refusals import RefusedError
 
 _LOGIN_BYTES: Final = 16 << 10
 _MAX_NAME: Final = 256
@@ -89,8 +90,8 @@ class LoginRoutes:
     def redirect_with_token(self, request: Request) -> Response | None:
         """Return the answer to the printed URL: a cookie and the way to the page; None without a right token.
 
-        The part of the URL behind ``#`` stays in the browser. Without a path, the cookie is for the folder of the page
-        as the browser sees it, whatever prefix a proxy has removed.
+        The part of the URL behind ``#`` stays in the browser. The cookie names no path, so the browser sends it for the
+        folder of the page in its own address, which has the prefix that a proxy removes.
         """
         given = request.query_params.get("token")
         if given is None:
@@ -153,7 +154,7 @@ class LoginRoutes:
         return json_answer(self._values(None))
 
     async def session(self, request: Request) -> Response:
-        """Answer who is logged in, also nobody."""
+        """Answer who is logged in; without a session, the user is null."""
         return json_answer(self._values(request.state.session))
 
     def _values(self, session: ReaderSession | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from attrs import define, field
 
 from torc_framework.dashboard.http.limits import SESSIONS
-from torc_framework.dashboard.upstream.identity import Identity
+from torc_framework.monitoring.identity import Identity
 
 
 @define(eq=False)

@@ -5,7 +5,7 @@ from typing import TypeVar
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
-from torc_framework.dashboard.http.errors import RefusedError
+from torc_framework.monitoring.refusals import RefusedError
 
 _T = TypeVar("_T")
 

@@ -1,23 +1,9 @@
-"""Refusals of requests, as exceptions with the status of the answer."""
+"""Answers in JSON, and errors as answers."""
 
 from typing import Any
 
 import msgspec
 from starlette.responses import Response
-
-
-class RefusedError(Exception):
-    """The request is refused.
-
-    Args:
-        status: HTTP status of the answer.
-        message: The reason, for the reader.
-        facts: Further fields of the answer.
-    """
-
-    def __init__(self, status: int, message: str, **facts: Any) -> None:
-        self.status, self.facts = status, facts
-        super().__init__(message)
 
 
 def json_answer(values: Any, status: int = 200) -> Response:

@@ -8,8 +8,6 @@ API_BODY_BYTES: Final = 64 << 20
 """Largest body of a request that is passed on to the server."""
 BODY_BYTES: Final = 18 << 20
 """Largest body of a request to the dashboard's own routes: a spec as text."""
-SPEC_BYTES: Final = 16 << 20
-"""Longest spec that is sent as text."""
 API_REQUESTS: Final = 200
 """Requests that are passed on to the server at once."""
 API_REQUESTS_OF_SESSION: Final = 32
@@ -40,10 +38,6 @@ LOG_PART_BYTES: Final = 1 << 20
 """Longest part of a log in one answer."""
 LOG_PART_DEFAULT_BYTES: Final = 64 << 10
 """Length of a part of a log whose length is not given."""
-SEARCH_BYTES: Final = 64 << 20
-"""Bytes of a log that one search reads."""
-SEARCH_MATCHES: Final = 1_000
-"""Most matches in one answer."""
 SHORT_COMMANDS: Final = 4
 """Commands that run at once, except for those that may take days."""
 LONG_COMMANDS: Final = 16

@@ -13,12 +13,12 @@ from starlette.routing import Route
 from torc_framework.dashboard.access.guard import session_of
 from torc_framework.dashboard.access.login import LoginRoutes
 from torc_framework.dashboard.access.sessions import ReaderSession
-from torc_framework.dashboard.http.errors import RefusedError
 from torc_framework.dashboard.http.limits import API_BODY_BYTES, API_REQUESTS, API_REQUESTS_OF_SESSION
 from torc_framework.dashboard.http.streams import EndingStream
 from torc_framework.dashboard.upstream.http_client import HttpClients
-from torc_framework.dashboard.upstream.identity import UpstreamServer
 from torc_framework.dashboard.upstream.monitor import ServerMonitor
+from torc_framework.monitoring.identity import UpstreamServer
+from torc_framework.monitoring.refusals import RefusedError
 
 _METHODS: Final = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 _SENT: Final = ("accept", "content-type", "if-none-match")

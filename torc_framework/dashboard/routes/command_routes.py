@@ -11,14 +11,17 @@ from starlette.routing import Route
 from torc_framework.dashboard.access.guard import session_of
 from torc_framework.dashboard.access.login import LoginRoutes
 from torc_framework.dashboard.http.bodies import read_json
-from torc_framework.dashboard.http.errors import RefusedError, json_answer
+from torc_framework.dashboard.http.errors import json_answer
 from torc_framework.dashboard.http.limits import BODY_BYTES, WAIT_S
 from torc_framework.dashboard.routes.queries import integer, require_owner
 from torc_framework.dashboard.routes.work_calls import WorkCalls
-from torc_framework.dashboard.work.command_runs import CommandRuns, command_text, sentences
-from torc_framework.dashboard.work.command_table import COMMANDS, OfferedCommand
-from torc_framework.dashboard.work.context import WorkContext
-from torc_framework.dashboard.work.overview import impact
+from torc_framework.dashboard.work.command_runs import CommandRuns
+from torc_framework.monitoring.command_children import command_text
+from torc_framework.monitoring.command_effects import sentences
+from torc_framework.monitoring.command_table import COMMANDS, OfferedCommand
+from torc_framework.monitoring.context import WorkContext
+from torc_framework.monitoring.overview import impact
+from torc_framework.monitoring.refusals import RefusedError
 
 
 class CommandOrder(msgspec.Struct, forbid_unknown_fields=True):
@@ -106,7 +109,7 @@ class CommandRoutes:
                 "state": "succeeded",
                 "text": command_text(arguments),
                 "document": found,
-                "sentences": [*sentences(found, command)],
+                "sentences": [*sentences(found, command, order.options)],
             }
         )
 

@@ -19,7 +19,6 @@ from starlette.routing import Route
 from torc_framework.dashboard.access.guard import session_of
 from torc_framework.dashboard.access.login import LoginRoutes
 from torc_framework.dashboard.access.sessions import ReaderSession, SessionStore
-from torc_framework.dashboard.http.errors import RefusedError
 from torc_framework.dashboard.http.limits import (
     BATCH_S,
     EVENTS_PER_SECOND,
@@ -36,6 +35,7 @@ from torc_framework.dashboard.upstream.event_feed import (
     FeedState,
     TooManyFeedsError,
 )
+from torc_framework.monitoring.refusals import RefusedError
 
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _MOST_SINGLE: Final = int(EVENTS_PER_SECOND * BATCH_S)

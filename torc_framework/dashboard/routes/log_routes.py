@@ -12,13 +12,13 @@ from starlette.routing import Route
 
 from torc_framework.dashboard.access.guard import session_of
 from torc_framework.dashboard.access.login import LoginRoutes
-from torc_framework.dashboard.http.errors import RefusedError, json_answer
-from torc_framework.dashboard.http.limits import LOG_PART_BYTES, LOG_PART_DEFAULT_BYTES, SEARCH_MATCHES
+from torc_framework.dashboard.http.errors import json_answer
+from torc_framework.dashboard.http.limits import LOG_PART_BYTES, LOG_PART_DEFAULT_BYTES
 from torc_framework.dashboard.http.streams import EndingStream
 from torc_framework.dashboard.routes.queries import choice, integer
 from torc_framework.dashboard.routes.work_calls import WorkCalls
-from torc_framework.dashboard.work.context import WorkContext
-from torc_framework.dashboard.work.log_files import (
+from torc_framework.monitoring.context import WorkContext
+from torc_framework.monitoring.log_files import (
     STREAMS,
     LogPlace,
     Stream,
@@ -27,8 +27,9 @@ from torc_framework.dashboard.work.log_files import (
     open_log,
     place_of,
 )
-from torc_framework.dashboard.work.log_reads import MAX_TEXT, LogSearch, read_part, search
-from torc_framework.dashboard.work.samples import series, sources
+from torc_framework.monitoring.log_reads import MAX_TEXT, SEARCH_MATCHES, LogSearch, read_part, search
+from torc_framework.monitoring.refusals import RefusedError
+from torc_framework.monitoring.samples import series, sources
 
 _DOWNLOAD_CHUNK: Final = 256 << 10
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from starlette.requests import Request
 
 from torc_framework.dashboard.access.guard import session_of
-from torc_framework.dashboard.http.errors import RefusedError
+from torc_framework.monitoring.refusals import RefusedError
 
 
 def require_owner(request: Request) -> None:

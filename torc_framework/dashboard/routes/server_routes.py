@@ -7,12 +7,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from torc_framework.dashboard.access.guard import session_of
-from torc_framework.dashboard.http.errors import RefusedError, json_answer
+from torc_framework.dashboard.http.errors import json_answer
 from torc_framework.dashboard.routes.queries import require_owner
 from torc_framework.dashboard.routes.work_calls import WorkCalls
-from torc_framework.dashboard.upstream.identity import UpstreamServer
 from torc_framework.dashboard.upstream.monitor import ServerMonitor
-from torc_framework.dashboard.upstream.standalone import StandaloneServer
+from torc_framework.monitoring.identity import UpstreamServer
+from torc_framework.monitoring.refusals import RefusedError
+from torc_framework.monitoring.standalone import StandaloneServer
 
 
 class ServerRoutes:

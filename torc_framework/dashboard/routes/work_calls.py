@@ -7,10 +7,10 @@ import anyio
 import anyio.to_thread
 
 from torc_framework.dashboard.access.sessions import ReaderSession
-from torc_framework.dashboard.http.errors import RefusedError
 from torc_framework.dashboard.http.limits import WORK_REQUESTS_OF_SESSION, WORK_THREADS
 from torc_framework.dashboard.upstream.monitor import ServerMonitor
 from torc_framework.errors import ApiError, PluginError, ServerUnreachableError, TorcError, UserError
+from torc_framework.monitoring.refusals import RefusedError
 
 _T = TypeVar("_T")
 

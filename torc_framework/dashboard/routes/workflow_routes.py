@@ -16,10 +16,10 @@ from torc_framework.dashboard.access.login import LoginRoutes
 from torc_framework.dashboard.http.errors import json_answer
 from torc_framework.dashboard.routes.queries import integer, require_owner
 from torc_framework.dashboard.routes.work_calls import WorkCalls
-from torc_framework.dashboard.upstream.identity import UpstreamServer
-from torc_framework.dashboard.work import overview
-from torc_framework.dashboard.work.context import WorkContext
 from torc_framework.dashboard.work.words import words
+from torc_framework.monitoring import overview
+from torc_framework.monitoring.context import WorkContext
+from torc_framework.monitoring.identity import UpstreamServer
 
 
 class WorkflowRoutes:
@@ -36,6 +36,7 @@ class WorkflowRoutes:
             "why-failed": self.why_failed,
             "pending": self.pending,
             "impact": self.impact,
+            "queue-reasons": self.queue_reasons,
         }
         return [
             Route("/dash/words", self.words, methods=["GET"]),
@@ -74,7 +75,8 @@ class WorkflowRoutes:
         """Answer the document of ``torc status``."""
         reads_logs = session_of(request).is_owner
         return await self._answer(
-            request, lambda client, id_: overview.overview(self._context, client, id_, reads_logs=reads_logs)
+            request,
+            lambda client, id_: overview.overview(self._context, client, id_, reads_logs=reads_logs, has_stages=True),
         )
 
     async def explain(self, request: Request) -> Response:
@@ -99,6 +101,13 @@ class WorkflowRoutes:
     async def impact(self, request: Request) -> Response:
         """Answer what a workflow has."""
         return await self._answer(request, overview.impact)
+
+    async def queue_reasons(self, request: Request) -> Response:
+        """Answer why queued allocations wait."""
+        asks = session_of(request).is_owner
+        return await self._answer(
+            request, lambda client, id_: overview.queue_reasons(self._context, client, id_) if asks else {}
+        )
 
     async def _answer(self, request: Request, function: Callable[[TorcClient, int], Any]) -> Response:
         session = session_of(request)

@@ -12,8 +12,8 @@ from attrs import frozen
 
 from torc_framework.dashboard.http.limits import EVENT_BYTES, FEED_IDLE_S, FEEDS, KEPT_EVENTS
 from torc_framework.dashboard.upstream.http_client import HttpClients
-from torc_framework.dashboard.upstream.identity import Identity, UpstreamServer
 from torc_framework.dashboard.upstream.monitor import ServerMonitor
+from torc_framework.monitoring.identity import Identity, UpstreamServer
 
 CONNECTING: Final = "connecting"
 LIVE: Final = "live"

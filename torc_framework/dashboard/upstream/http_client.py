@@ -3,7 +3,7 @@
 import httpx2
 
 from torc_framework.dashboard.http.limits import API_REQUESTS, STREAMS
-from torc_framework.dashboard.upstream.identity import UpstreamServer
+from torc_framework.monitoring.identity import UpstreamServer
 
 
 class HttpClients:

@@ -7,19 +7,16 @@ is not stopped by that. Its end is told by a process descriptor, without a threa
 import asyncio
 import contextlib
 import os
-import shlex
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
 import msgspec
 from attrs import define, field
 
-from torc_framework.dashboard.http.errors import RefusedError
 from torc_framework.dashboard.http.limits import (
     COMMAND_DOCUMENT_BYTES,
     COMMAND_OUTPUT_BYTES,
@@ -29,9 +26,11 @@ from torc_framework.dashboard.http.limits import (
     LONG_COMMANDS,
     SHORT_COMMANDS,
 )
-from torc_framework.dashboard.upstream.identity import Identity
-from torc_framework.dashboard.work.command_table import OfferedCommand
-from torc_framework.dashboard.work.context import WorkContext
+from torc_framework.monitoring.command_children import child_environment, command_text
+from torc_framework.monitoring.command_table import OfferedCommand
+from torc_framework.monitoring.context import WorkContext
+from torc_framework.monitoring.identity import Identity
+from torc_framework.monitoring.refusals import RefusedError
 
 RUNNING: Final = "running"
 SUCCEEDED: Final = "succeeded"
@@ -39,15 +38,6 @@ FAILED: Final = "failed"
 STOPPED: Final = "stopped"
 LONG_STOP_S: Final = 60.0
 """Seconds that a run may take to stop its jobs when this process ends with its server."""
-_OWN_VARIABLES: Final = (
-    "TORC_API_URL",
-    "TORC_CLIENT__API_URL",
-    "TORC_USERNAME",
-    "TORC_CLIENT__USERNAME",
-    "TORC_PASSWORD",
-    "TORC_PASSWORD_FILE",
-)
-"""Variables that a child gets from the reader's identity, or not at all."""
 
 
 @define(eq=False)
@@ -167,11 +157,6 @@ def _error_of(text: str) -> tuple[str, list[Any]]:
     return f"{text[:begin]}{found.message}", found.findings
 
 
-def command_text(arguments: list[str]) -> str:
-    """Return what a person types for a command."""
-    return shlex.join(["torc", *arguments])
-
-
 class CommandRuns:
     """The runs of commands of this process, newest last.
 
@@ -244,7 +229,7 @@ class CommandRuns:
                     stdout=output,
                     stderr=error,
                     cwd=folder or self._context.folder,
-                    env=_environment(identity),
+                    env=child_environment(identity),
                     start_new_session=True,
                 )
             except OSError as failure:
@@ -312,38 +297,3 @@ class CommandRuns:
             run.interrupt(signal.SIGTERM if run.command.is_long else signal.SIGINT)
         for run in stopped:
             await self.wait(run, LONG_STOP_S if run.command.is_long else KILL_S)
-
-
-def _environment(identity: Identity) -> Mapping[str, str]:
-    """Return the environment of a child that uses the server as this user."""
-    own = {name: value for name, value in os.environ.items() if name not in _OWN_VARIABLES}
-    return {**own, **identity.environment, "NO_COLOR": "1"}
-
-
-def sentences(impact: Mapping[str, Any], command: OfferedCommand) -> Iterator[str]:
-    """Yield what a command would do to a workflow with these numbers, as sentences."""
-    from torc_framework.text.quantities import count_text
-
-    live, waiting = impact["live_jobs"], impact["job_counts"].get("ready", 0) + impact["job_counts"].get("blocked", 0)
-    if command.name == "delete":
-        parts = [
-            count_text(impact[name], noun)
-            for name, noun in (
-                ("jobs", "job"),
-                ("results", "result"),
-                ("files", "file record"),
-                ("user_data", "user data record"),
-                ("events", "event"),
-            )
-            if impact[name]
-        ]
-        yield f"Deletes {', '.join(parts) or 'the empty workflow'}. The files themselves and logs stay."
-    if command.name == "cancel" and waiting:
-        yield f"{count_text(waiting, 'job')} that wait will not start."
-    if command.name == "reset_status":
-        ended = sum(count for label, count in impact["job_counts"].items() if label != "uninitialized")
-        yield f"Up to {count_text(ended, 'job')} become uninitialized; their results are kept."
-    if live:
-        yield f"{count_text(live, 'job')} under way {'is' if live == 1 else 'are'} stopped."
-    if impact["queued_allocations"] and command.name in ("delete", "cancel"):
-        yield f"{count_text(impact['queued_allocations'], 'allocation')} in the queue are released."

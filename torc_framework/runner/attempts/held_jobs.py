@@ -46,6 +46,7 @@ class HeldJob:
         following: Jobs that become ready one after the other when this one completes.
         follower: The job that its launcher has begun in its place, once that is known.
         is_refused: The server refused it to this runner. It is being stopped, and its end is not reported.
+        claimed_again: The job as this runner claimed it anew while the refused attempt was being stopped.
     """
 
     job: ClaimedJob
@@ -62,6 +63,7 @@ class HeldJob:
     following: list[ClaimedJob] = Factory(list)
     follower: "HeldJob | None" = None
     is_refused: bool = False
+    claimed_again: ClaimedJob | None = None
 
 
 class AttemptFactory:

@@ -85,6 +85,13 @@ class Workload:
         item = self.items.get(key.job_id)
         return item if item is not None and item.key == key else None
 
+    def holds(self, job: ClaimedJob) -> bool:
+        """Return whether a claimed job is held; if its refused attempt is being stopped, keep the claim for its end."""
+        held = self.items.get(job.id)
+        if held is not None and held.is_refused:
+            held.claimed_again = job
+        return held is not None
+
     def add(self, job: ClaimedJob, executor: str, stage: JobStage = JobStage.WAITING) -> HeldJob:
         """Hold a job."""
         item = HeldJob(job, executor, AttemptKey(job.id, job.attempt_id), stage, self._pool.lane(job.resources))

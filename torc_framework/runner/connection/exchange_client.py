@@ -174,6 +174,7 @@ class ExchangeClient:
 
     Attributes:
         trouble: Why the server could not carry out the last call; None once it can. The call is repeated meanwhile.
+        is_draining: The newest reply says that the runner is to take no more jobs.
         round_trip_s: How long calls with reports take, smoothed, in seconds.
 
     Args:
@@ -201,6 +202,8 @@ class ExchangeClient:
         self._waiter = ExchangeThread(call, wake, "torc-wait")
         self.outbox = Outbox()
         self._seq = 0
+        self._drain_seq = 0
+        self.is_draining = False
         self.round_trip_s = 0.0
         self._last_answer_at = float("-inf")
         self._answer_lost = False
@@ -309,6 +312,7 @@ class ExchangeClient:
         request.holding = holding
         request.slots, request.free, request.total = demand.slots, demand.free, demand.total
         request.ahead, request.want_counts, request.unstarted = demand.ahead, demand.counts, demand.unstarted
+        request.is_draining = self.is_draining
         return request
 
     def answers(self, now: float) -> list[ExchangeAnswer]:
@@ -324,6 +328,8 @@ class ExchangeClient:
                 self._failed(answer.request, answer.error, now)
             else:
                 self._succeeded(answer.request, now)
+                if answer.reply is not None and answer.request.seq > self._drain_seq:
+                    self._drain_seq, self.is_draining = answer.request.seq, answer.reply.is_draining
         return [answer for answer in arrived if answer.reply is not None]
 
     def _succeeded(self, request: ExchangeRequest, now: float) -> None:

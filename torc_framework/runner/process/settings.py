@@ -163,6 +163,7 @@ class RunOutcome:
         counts: Jobs of the workflow by status label, at the end.
         is_complete: No job of the workflow is unfinished.
         is_canceled: The workflow was canceled.
+        is_drained: It was asked to take no more jobs.
         interrupted: SIGINT, SIGTERM or SIGHUP ended the runner.
         interrupted_jobs: Jobs of the workflow, at the end, that the next runner continues.
         resumed_jobs: Interrupted jobs that ran again because this runner asked for jobs.
@@ -181,6 +182,7 @@ class RunOutcome:
     counts: dict[str, int] = Factory(dict)
     is_complete: bool = False
     is_canceled: bool = False
+    is_drained: bool = False
     interrupted: bool = False
     interrupted_jobs: int = 0
     resumed_jobs: int = 0

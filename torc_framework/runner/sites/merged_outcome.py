@@ -18,6 +18,7 @@ def merge_outcomes(outcomes: Sequence[RunOutcome]) -> RunOutcome:
         counts=newest.counts,
         is_complete=any(each.is_complete for each in outcomes),
         is_canceled=any(each.is_canceled for each in outcomes),
+        is_drained=any(each.is_drained for each in outcomes),
         interrupted=any(each.interrupted for each in outcomes),
         interrupted_jobs=newest.interrupted_jobs,
         resumed_jobs=sum(each.resumed_jobs for each in outcomes),

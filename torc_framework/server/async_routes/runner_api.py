@@ -104,15 +104,16 @@ class RunnerApi:
             with self._waiting_calls.reading(workflow_id, call):
                 reply = await self._exchange(caller, workflow_id, exchange_request)
                 self._add_vacancies(workflow_id, exchange_request, reply)
-                if not _has_content(reply) and await self._note_vacancy(call, workflow_id, exchange_request):
+                is_empty = not _is_news(exchange_request, reply)
+                if is_empty and await self._note_vacancy(call, workflow_id, exchange_request):
                     self._waiting_calls.end_exchanges_with_unstarted_jobs(workflow_id, node_id)
-            while not _has_content(reply) and await self._wait(call, deadline, reply.due_in_s):
+            while not _is_news(exchange_request, reply) and await self._wait(call, deadline, reply.due_in_s):
                 if await request.is_disconnected():
                     break  # the runner would not receive the jobs
                 with self._waiting_calls.reading(workflow_id, call):
                     if not await self._note_vacancy(call, workflow_id, exchange_request):
                         reply = await self._exchange(caller, workflow_id, _without_reports(exchange_request))
-                        if not _has_content(reply):  # other runners took the jobs, or it cannot start them
+                        if not _is_news(exchange_request, reply):  # others took the jobs, or it cannot start them
                             await self._note_vacancy(call, workflow_id, exchange_request)
         return reply
 
@@ -150,7 +151,7 @@ class RunnerApi:
 
     def _check_for_reply(self, workflow_id: int, exchange_request: ExchangeRequest) -> bool:
         with self._database.read() as tx:
-            return has_something_for_runner(tx, workflow_id, exchange_request.compute_node_id, exchange_request.run_id)
+            return has_something_for_runner(tx, workflow_id, exchange_request)
 
     async def _exchange(self, caller: Caller, workflow_id: int, exchange_request: ExchangeRequest) -> ExchangeReply:
         change = partial(
@@ -225,6 +226,8 @@ def _without_reports(exchange_request: ExchangeRequest) -> ExchangeRequest:
     return evolve(exchange_request, seq=0, started=[], ended=[], released=[], waiting=[], holding=None, wait_s=0.0)
 
 
-def _has_content(reply: ExchangeReply) -> bool:
+def _is_news(exchange_request: ExchangeRequest, reply: ExchangeReply) -> bool:
     """Return whether a reply holds anything that the runner must know now."""
+    if reply.is_draining != exchange_request.is_draining:
+        return True
     return bool(reply.jobs or reply.refused or reply.vacancies) or reply.is_complete or reply.is_canceled

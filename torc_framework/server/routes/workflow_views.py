@@ -50,6 +50,7 @@ def _view(
     lifetime_s: int = SETTLED_S,
     query: Mapping[str, Parameter] | None = None,
     is_shared: bool = True,
+    tag: Callable[[Tx, EndpointCall], str] | None = None,
 ) -> Endpoint:
     return Endpoint(
         "GET",
@@ -59,13 +60,19 @@ def _view(
         response=response,
         tags=["views"],
         permission=WORKFLOW_IN_PATH,
-        tag=_tag(lifetime_s),
+        tag=tag or _tag(lifetime_s),
         summary=summary,
     )
 
 
 def _bounded(value: int, most: int) -> int:
     return max(1, min(value, most))
+
+
+def _job_columns_tag(tx: Tx, call: EndpointCall) -> str:
+    from torc_framework.store.workflow_views.job_columns import JobList, order_tag
+
+    return order_tag(tx, JobList(call.id, call.query["q"], call.query["sort"]), PASSING_S)
 
 
 def _job_columns(tx: Tx, call: EndpointCall) -> models.JobTable:
@@ -160,6 +167,7 @@ VIEW_ENDPOINTS: Final = (
         models.JobTable,
         "Get a part of a filtered and sorted list of jobs, as columns.",
         lifetime_s=PASSING_S,
+        tag=_job_columns_tag,
         is_shared=False,  # it keeps its own lists, of which callers read many parts
         query={
             "q": Parameter(str, ""),

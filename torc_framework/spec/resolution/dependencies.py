@@ -12,7 +12,7 @@ from itertools import chain
 
 from attrs import define, field
 
-from torc_framework.models.plan import Barrier
+from torc_framework.models.barriers import Barrier
 
 
 @define

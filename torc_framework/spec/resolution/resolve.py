@@ -9,7 +9,8 @@ from typing import Final, Literal
 from attrs import frozen
 
 from torc_framework.graph import Graph, is_acyclic
-from torc_framework.models.plan import Barrier, Plan, PlannedJob
+from torc_framework.models.barriers import Barrier
+from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.plan_inputs import PlanInputs
 from torc_framework.models.plan_parts import SLICE_JOBS, PlanParts, PlanSlice, head_of
 from torc_framework.models.records import FileRecord, UserDataRecord

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import sqlalchemy as sa
 from attrs import evolve
@@ -40,9 +40,16 @@ class _WorkflowAndRunner(NamedTuple):
     is_canceled: int
     sort_method: str | None
     has_actions: int
-    has_runner: int
+    runner_id: int | None
+    is_draining: int | None
+    last_heard_at: float | None
     has_jobs_to_stop: int
     has_interrupted: int
+
+    @property
+    def drains(self) -> bool:
+        """Whether the runner is to take no more jobs."""
+        return bool(self.is_draining)
 
 
 _WORKFLOW_AND_RUNNER = Statement(
@@ -51,18 +58,27 @@ _WORKFLOW_AND_RUNNER = Statement(
         WORKFLOW_STATUS.c.is_canceled,
         WORKFLOW.c.jobs_sort_method,
         sa.exists().where(WORKFLOW_ACTION.c.workflow_id == WORKFLOW.c.id).correlate(WORKFLOW),
-        sa.exists()
-        .where(COMPUTE_NODE.c.id == param("node"), COMPUTE_NODE.c.workflow_id == WORKFLOW.c.id)
-        .correlate(WORKFLOW),
+        COMPUTE_NODE.c.id,
+        COMPUTE_NODE.c.is_draining,
+        COMPUTE_NODE.c.last_heard_at,
         sa.exists().where(JOB_TO_STOP.c.compute_node_id == param("node")),
         sa.exists().where(IS_INTERRUPTED),
     )
-    .select_from(WORKFLOW.join(WORKFLOW_STATUS, WORKFLOW_STATUS.c.id == WORKFLOW.c.id))
+    .select_from(
+        WORKFLOW.join(WORKFLOW_STATUS, WORKFLOW_STATUS.c.id == WORKFLOW.c.id).outerjoin(
+            COMPUTE_NODE, sa.and_(COMPUTE_NODE.c.id == param("node"), COMPUTE_NODE.c.workflow_id == WORKFLOW.c.id)
+        )
+    )
     .where(WORKFLOW.c.id == param("workflow")),
     "node",
     "node",
     "workflow",
 )
+_HEARD = Statement(
+    sa.update(COMPUTE_NODE).where(COMPUTE_NODE.c.id == param("node")).values(last_heard_at=param("now")), "now", "node"
+)
+HEARD_EACH_S: Final = 60.0
+"""Least seconds between two stores of the time at which a runner was heard, so that few exchanges write it."""
 _HELD_BY_RUNNER = Statement(
     sa.select(JOB.c.id).where(
         JOB.c.active_compute_node_id == param("node"),
@@ -100,8 +116,10 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest, *, do_others_wa
         raise NotFoundError("Workflow", workflow_id)
     if request.run_id != found.run_id:
         raise RuleError(f"Run ID mismatch: provided {request.run_id} but workflow status has {found.run_id}")
-    if not found.has_runner:
+    if found.runner_id is None:
         raise NotFoundError("Compute node", request.compute_node_id)
+    if (now := time.time()) - (found.last_heard_at or 0.0) >= HEARD_EACH_S:
+        tx.run(_HEARD, now, request.compute_node_id)
     events = TransactionEvents(workflow_id)
     named = {r.job_id for r in request.started} | {r.job_id for r in request.ended} | set(request.released)
     named.update(r.job_id for r in request.waiting)
@@ -122,7 +140,9 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest, *, do_others_wa
         _propagate(state, has_actions=found.has_actions)
     if request.waiting:
         record_waiting(state, request.waiting)
-    reply = _reply(state, request, found.sort_method, do_others_wait=do_others_wait)
+    offer = evolve(request, slots=0, ahead=0) if found.drains else request
+    reply = _reply(state, offer, found.sort_method, do_others_wait=do_others_wait)
+    reply.is_draining = found.drains
     if found.has_jobs_to_stop or request.holding:
         refused += take_stop_requests(tx, request.compute_node_id, request.holding)
     reply.refused = refused
@@ -143,13 +163,16 @@ def _propagate(state: ExchangeState, *, has_actions: int) -> None:
         state.endings, state.ready = {}, []
 
 
-def has_something_for_runner(tx: Tx, workflow_id: int, node_id: int, run_id: int) -> bool:
+def has_something_for_runner(tx: Tx, workflow_id: int, request: ExchangeRequest) -> bool:
     """Return whether an exchange now would have something for a waiting runner.
 
-    That is a job to claim or to stop, the end or the cancellation of the workflow, or a refusal.
+    That is a job to claim or to stop, the end or the cancellation of the workflow, the begin or end of a drain, or a
+    refusal.
     """
-    found = _workflow_and_runner(tx, workflow_id, node_id)
-    if found is None or found.run_id != run_id or found.is_canceled or not found.has_runner or found.has_jobs_to_stop:
+    found = _workflow_and_runner(tx, workflow_id, request.compute_node_id)
+    if found is None or found.run_id != request.run_id or found.is_canceled or found.runner_id is None:
+        return True
+    if found.has_jobs_to_stop or found.drains != request.is_draining:
         return True
     return bool(found.has_interrupted or tx.value(_READY, workflow_id)) or is_finished(tx, workflow_id)
 

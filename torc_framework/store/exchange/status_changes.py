@@ -5,12 +5,13 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from torc_framework.models.statuses import UNBLOCKING, JobStatus
+from torc_framework.models.statuses import LIVE, UNBLOCKING, JobStatus
 from torc_framework.store.database.sql import Statement, Tx, ids_param, numbers
 from torc_framework.store.errors import RuleError
 from torc_framework.store.exchange.single_steps import StepJob, find_job
 from torc_framework.store.job_state import transitions
 from torc_framework.store.job_state.dependency_counters import dependents_of
+from torc_framework.store.job_state.jobs_to_stop import request_stops
 from torc_framework.store.job_state.propagation import announce_completion, propagate
 from torc_framework.store.job_state.resets import reset_without_dependents
 from torc_framework.store.record_kinds.jobs import JOBS
@@ -30,6 +31,8 @@ _RAN = Statement(
 def change_status(tx: Tx, job_id: int, label: str, run_id: int, user: str | None = None) -> Values:
     """Set a job's status for a user, if `_STATUS_CHANGES` allows it; return the job.
 
+    A runner that holds the job, and no longer does with its new status, is told to stop it.
+
     Raises:
         NotFoundError: there is no such job.
         RuleError: a job gets the status only when it ends, or cannot get it in its present status.
@@ -45,6 +48,8 @@ def change_status(tx: Tx, job_id: int, label: str, run_id: int, user: str | None
         if change is None:
             sources = ", ".join(source.label for source, reached in _STATUS_CHANGES if reached is target)
             raise RuleError(f"Job {job_id} is {job.status.label}: only a job that is {sources} can be set to {label}")
+        if job.status in LIVE and target not in LIVE:
+            request_stops(tx, job.workflow_id, [job_id])
         change(tx, job)
         record_user_action(
             tx,

@@ -29,6 +29,10 @@ def _node_changed(tx: Tx, before: Values, after: Values) -> None:
     if before.get("is_active") and not after.get("is_active"):
         reopen_actions(tx, after["id"])
         _add_node_event(tx, after, "compute_node_stopped")
+    if bool(before.get("is_draining")) != bool(after.get("is_draining")):
+        tx.workflows_to_wake.add(after["workflow_id"])
+        if after.get("is_draining"):
+            _add_node_event(tx, after, "compute_node_draining")
 
 
 COMPUTE_NODES: Final = RecordKind(

@@ -1,5 +1,6 @@
 """The kinds of records of results and events."""
 
+import json
 from collections.abc import Sequence
 from typing import Final
 
@@ -69,7 +70,8 @@ RESULTS: Final = RecordKind(
     record=r.ResultRecord,
     table=t.RESULT,
     filters={
-        **equals(t.RESULT, job_id=int, run_id=int, return_code=int, compute_node_id=int),
+        "job_id": ListFilter(int, lambda job_id: t.RESULT.c.job_id == job_id, finds_few=True),
+        **equals(t.RESULT, run_id=int, return_code=int, compute_node_id=int),
         "status": ListFilter(JobStatus, lambda label: t.RESULT.c.status == status_number(label)),
         "all_runs": ListFilter(bool, lambda yes: sa.true() if yes else _CURRENT, default=False),
     },
@@ -88,6 +90,14 @@ def _new_event(_tx: Tx, values: Values) -> Values:
 _CATEGORY: Final = t.EVENT.c.data["category"].as_string()
 _EVENT_TYPE: Final = t.EVENT.c.data["event_type"].as_string()
 
+_DATA_TEXT: Final = sa.func.lower(sa.cast(t.EVENT.c.data, sa.Text))
+
+
+def _has_text(text: str) -> sa.ColumnElement[bool]:
+    """Return the condition that an event's data contain a text; A to Z match in any letter case."""
+    return _DATA_TEXT.contains(json.dumps(text)[1:-1].lower(), autoescape=True)
+
+
 EVENTS: Final = RecordKind(
     path="events",
     title="Event",
@@ -95,6 +105,7 @@ EVENTS: Final = RecordKind(
     table=t.EVENT,
     filters={
         "category": ListFilter(str, lambda value: sa.or_(value == _CATEGORY, value == _EVENT_TYPE)),
+        "text": ListFilter(str, _has_text),
         "after_timestamp": ListFilter(int, lambda value: t.EVENT.c.timestamp > value),
     },
     before_create=_new_event,

@@ -241,15 +241,16 @@ def find_in_workflow(
         NotFoundError: there is no such workflow.
         RuleError: the records have no field of the name to sort by, or a filter refuses its value.
     """
-    conditions = [*more]
+    values = ((each, filters.get(name), each.default) for name, each in kind.filters.items())
+    found = ((each, default if value is None else value) for each, value, default in values)
+    chosen = [(each, value) for each, value in found if value is not None]
+    conditions = [*more, *(each.condition(value) for each, value in chosen)]
     if workflow_id is not None:
         require_workflow(tx, workflow_id)
-        conditions.append(kind.table.c.workflow_id == workflow_id)
-    for name, filter_ in kind.filters.items():
-        value = filters.get(name)
-        value = filter_.default if value is None else value
-        if value is not None:
-            conditions.append(filter_.condition(value))
+        column: sa.ColumnElement[Any] = kind.table.c.workflow_id
+        if any(each.finds_few for each, _ in chosen):
+            column += 0  # SQLite would read all rows of the workflow in the order of their ids, to spare a sort
+        conditions.append(column == workflow_id)
     return find(tx, kind, conditions, wanted, relations=relations)
 
 

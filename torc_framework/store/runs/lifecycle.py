@@ -12,6 +12,7 @@ from torc_framework.store.errors import RuleError
 from torc_framework.store.job_state import changed_inputs, interruptions, transitions
 from torc_framework.store.job_state.dependency_counters import count_endings, downstream, recount
 from torc_framework.store.job_state.implied_dependencies import add_implied_dependencies
+from torc_framework.store.job_state.jobs_to_stop import request_stops
 from torc_framework.store.job_state.triggers import rearm_actions
 from torc_framework.store.records.events import TransactionEvents, record_user_action
 from torc_framework.store.runs.workflow_status import is_uninitialized, workflow_status
@@ -290,12 +291,18 @@ def _check_nothing_under_way(tx: Tx, workflow_id: int) -> None:
 
 
 def reset_job_status(tx: Tx, workflow_id: int, *, failed_only: bool = False, user: str | None = None) -> int:
-    """Make jobs uninitialized: all, or failed ones and all jobs downstream of them; return how many."""
+    """Make jobs uninitialized: all, or failed ones and all jobs downstream of them; return how many.
+
+    Runners are told to stop those that they hold.
+    """
     workflow_status(tx, workflow_id)
     if failed_only:
         to_reset = [job_id for (job_id,) in tx.rows(_JOBS_IN["to_reset"], workflow_id)]
-        count = transitions.reset(tx, [*to_reset, *downstream(tx, to_reset)])
+        again = [*to_reset, *downstream(tx, to_reset)]
+        request_stops(tx, workflow_id, again)
+        count = transitions.reset(tx, again)
     else:
+        request_stops(tx, workflow_id, [job_id for (job_id,) in tx.rows(_JOBS_IN["live"], workflow_id)])
         count = transitions.all_reset(tx, workflow_id)
     recount(tx, workflow_id)
     record_user_action(tx, workflow_id, "reset_job_status", user)

@@ -368,6 +368,8 @@ class ComputeNodeRow(Base, table=True):
     scheduler_config_id: int | None = None
     compute_node_type: str
     scheduler: Any = _json()
+    is_draining: bool | None = None
+    last_heard_at: float | None = None
 
 
 class RemoteWorkerRow(Base, table=True):

@@ -85,6 +85,7 @@ def group_node(structure: WorkflowStructure, counts: Sequence[Mapping[str, int]]
         *place,
         counts=dict(by_status),
         stage=node.stage,
+        last_stage=node.last_stage,
         job_id=structure.ids[node.first] if is_one else None,
         inner=node.inner,
     )
@@ -265,5 +266,14 @@ def job_node(row: Row, stage: int, drawn: DrawnNode) -> GraphNode:
     job_id, name, status = row
     counts = {JobStatus(status).label: 1}
     return GraphNode(
-        f"{JOB}{job_id}", "job", name, 1, drawn.layer, drawn.order, counts=counts, stage=stage, job_id=job_id
+        f"{JOB}{job_id}",
+        "job",
+        name,
+        1,
+        drawn.layer,
+        drawn.order,
+        counts=counts,
+        stage=stage,
+        last_stage=stage,
+        job_id=job_id,
     )

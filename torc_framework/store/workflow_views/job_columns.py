@@ -115,6 +115,17 @@ def _check_field(name: str) -> None:
         raise RuleError(f"jobs have no field {name!r}{suggestion(name, FIELD_NAMES, len(FIELD_NAMES))}")
 
 
+def order_tag(tx: Tx, wanted: JobList, lifetime_s: int) -> str:
+    """Return the tag of a list: that of the workflow, and of its kept order if that is older.
+
+    Args:
+        lifetime_s: Seconds after which it changes at the latest.
+    """
+    marks = workflow_marks(tx, wanted.workflow_id)
+    tag, kept = view_tag(marks, lifetime_s), kept_order(tx, wanted)
+    return tag if kept.tag == view_tag(marks, ORDER_TAG_LIFETIME_S) else f"{tag}.{kept.tag}"
+
+
 def kept_order(tx: Tx, wanted: JobList) -> KeptOrder:
     """Return the ids of a list of jobs in its order.
 

@@ -71,7 +71,7 @@ def progress_view(tx: Tx, workflow_id: int) -> ProgressView:
         estimate = _estimate(structure, counts, attempts, now_s)
     nodes = structure.graph.nodes
     groups = [
-        JobsOfStage(node.label, node.stage, node.first_name, node.last_name, node.count, by_status)
+        JobsOfStage(node.label, node.stage, node.last_stage, node.first_name, node.last_name, node.count, by_status)
         for node, by_status in zip(nodes[:MOST_GROUPS], counts, strict=False)
     ]
     return ProgressView(

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from attrs import frozen
 
 from torc_framework.graph.drawn_graph import GroupedGraph, grouped_graph
-from torc_framework.models.plan import Barrier
+from torc_framework.models.barriers import Barrier
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.database.sql import Statement, Tx, param
 from torc_framework.store.tables import core as t

@@ -12,8 +12,9 @@ from typing import Any, Final
 import sqlalchemy as sa
 from attrs import define, evolve
 
+from torc_framework.models.barriers import Barrier
 from torc_framework.models.export_document import EXPORT_VERSION, WorkflowDocument
-from torc_framework.models.plan import Barrier, Plan, PlannedJob
+from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.plan_parts import parts_of
 from torc_framework.models.records import JobRecord, ResourceRequirementsRecord, field_names
 from torc_framework.models.responses import ImportedWorkflow
@@ -335,7 +336,7 @@ def _insert_nodes(tx: Tx, document: WorkflowDocument, workflow_id: int) -> Ids:
     found: Ids = {}
     for node in document.compute_nodes or ():
         values = {name: getattr(node, name) for name in field_names(type(node)) if name not in ("id", "workflow_id")}
-        values |= {"workflow_id": workflow_id, "is_active": False, "scheduler_config_id": None}
+        values |= {"workflow_id": workflow_id, "is_active": False, "is_draining": None, "scheduler_config_id": None}
         new_id = tx.add(t.COMPUTE_NODE, **values)
         if node.id is not None:
             found[node.id] = new_id

@@ -17,8 +17,9 @@ import msgspec
 import sqlalchemy as sa
 from attrs import frozen
 
+from torc_framework.models.barriers import Barrier
 from torc_framework.models.executor_options import options_text
-from torc_framework.models.plan import USER_DATA_REFERENCE, Barrier, Plan, PlannedAction
+from torc_framework.models.plan import USER_DATA_REFERENCE, Plan, PlannedAction
 from torc_framework.models.plan_parts import JOB_DEFAULTS, JobColumns, PlanHead, PlanParts, PlanSlice, parts_of
 from torc_framework.models.records import FieldAccess, ResourceRequirementsRecord, UserDataRecord, WorkflowRecord
 from torc_framework.models.statuses import JobStatus

@@ -13,7 +13,7 @@ from torc_framework.errors import UserError
 from torc_framework.models.records import WorkflowRecord
 
 if TYPE_CHECKING:
-    from torc_framework.logs import Analysis
+    from torc_framework.logs.analysis import Analysis
 
 app = CommandGroup("Bundle the logs of a run, and search them for errors.")
 
@@ -45,7 +45,7 @@ def bundle(
         torc logs bundle 12
         torc logs bundle 12 --output sweep-logs.tar.gz
     """
-    from torc_framework.logs import bundle as make
+    from torc_framework.logs.bundle import bundle as make
 
     session = session_of(ctx)
     if output is not None and bundle_dir is not None:
@@ -96,7 +96,7 @@ def analyze(
         torc logs analyze output
         torc logs analyze wf12.tar.gz --job-id 345
     """
-    from torc_framework.logs import analyze as look
+    from torc_framework.logs.analysis import analyze as look
 
     session = session_of(ctx)
     patterns = session.plugins(skip_untrusted=True).log_patterns()

@@ -1,5 +1,6 @@
 """``torc reports``: use of resources, results with the paths of logs, summary."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -32,7 +33,10 @@ from torc_framework.text.status_text import status_glyph, symbol
 from torc_framework.text.terminal import print_line
 
 if TYPE_CHECKING:
-    from torc_framework.reports import Correction, ResultsReport, Utilization, WorkflowSummary
+    from torc_framework.reports.corrections import Correction
+    from torc_framework.reports.results import ResultsReport
+    from torc_framework.reports.summary import WorkflowSummary
+    from torc_framework.reports.utilization import Utilization
 
 app = CommandGroup("Reports on a workflow: use of resources, results with logs, summary.")
 
@@ -122,7 +126,8 @@ def check_resource_utilization(
         torc reports check-resource-utilization 12 --all --include-failed
         torc reports check-resource-utilization 12 --correct --dry-run
     """
-    from torc_framework.reports import analyze, apply, corrections
+    from torc_framework.reports.corrections import apply, corrections
+    from torc_framework.reports.utilization import analyze
 
     if dry_run and not correct:
         raise UserError("--dry-run shows what --correct would do; give both")
@@ -214,7 +219,7 @@ def results(
         torc reports results 12
         torc reports results 12 --all-runs --job-id 345
     """
-    from torc_framework.reports import results_report
+    from torc_framework.reports.results import results_report
 
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
@@ -227,8 +232,8 @@ def results(
 def _entries(report: "ResultsReport") -> Iterator[dict[str, Any]]:
     """Yield the results of a report, having printed their warnings."""
     for entry, warnings in report.results:
-        for warning in warnings:
-            typer.echo(f"Warning: {warning}", err=True)
+        if warnings:
+            sys.stderr.write("".join(f"Warning: {warning}\n" for warning in warnings))
         yield entry
 
 
@@ -241,7 +246,7 @@ def summary(ctx: typer.Context, workflow_id: WorkflowId = None) -> None:
         torc reports summary 12 -f json
     """
     from torc_framework.next_step import next_step
-    from torc_framework.reports import summarize
+    from torc_framework.reports.summary import summarize
 
     session = session_of(ctx)
     found = summarize(session.client, pick_workflow(session, workflow_id))

@@ -68,6 +68,7 @@ def list_(
     workflow_id: WorkflowId = None,
     *,
     category: Category = None,
+    text: Annotated[str | None, typer.Option("--text", "-t", help="Only events whose data contain this text.")] = None,
     limit: Limit = 10_000,
     offset: Annotated[int, typer.Option("--offset", "-o", min=0, help="Records to skip.")] = 0,
     sort_by: Annotated[str | None, typer.Option("--sort-by", "-s", metavar="FIELD", help="Field to sort by.")] = None,
@@ -78,6 +79,7 @@ def list_(
     Examples:
         torc events list 12
         torc events list 12 --category job --limit 50
+        torc events list 12 --text train_17
     """
     session = session_of(ctx)
     chosen = pick_workflow(session, workflow_id)
@@ -85,6 +87,7 @@ def list_(
         EventRecord,
         workflow_id=chosen,
         category=category,
+        text=text,
         limit=limit,
         offset=offset,
         sort_by=sort_by,

@@ -7,6 +7,7 @@ import typer
 
 from torc_framework.cli.commands.records.job_list import job_list
 from torc_framework.cli.commands.records.job_logs import logs
+from torc_framework.cli.commands.records.job_steps import cancel, retry, terminate
 from torc_framework.cli.commands.records.jobs_by_status import list_by_status
 from torc_framework.cli.commands.records.mapped_jobs import run_function, run_postprocess
 from torc_framework.cli.shared.app import CommandGroup
@@ -102,7 +103,16 @@ app = CommandGroup(
     "Jobs of a workflow.",
     sections={
         "Ask": ("list", "list-by-status", "get", "logs", "list-resource-requirements"),
-        "Change": ("create", "create-from-file", "update", "delete", "delete-all"),
+        "Change": (
+            "create",
+            "create-from-file",
+            "update",
+            "retry",
+            "cancel",
+            "terminate",
+            "delete",
+            "delete-all",
+        ),
         "Called by jobs": ("run-function", "run-postprocess"),
     },
 )
@@ -197,6 +207,9 @@ def _free_names(taken: set[str], count: int) -> list[str]:
 
 
 JOBS.add(app, "list", "get", "update")
+app.command("retry")(retry)
+app.command("cancel")(cancel)
+app.command("terminate")(terminate)
 
 
 @app.command("delete")

@@ -74,6 +74,8 @@ def verdict(outcome: RunOutcome) -> str:
         return "canceled"
     if outcome.out_of_time:
         return "out of time"
+    if outcome.is_drained and not outcome.is_complete:
+        return "drained"
     if not outcome.is_complete:
         return "incomplete"
     return "completed" if _is_successful(outcome) else "failed"
@@ -147,9 +149,8 @@ def report_worker(session: Session, workflow_id: int, outcome: RunOutcome) -> No
     if session.wants_json:
         print_json(_document(workflow_id, outcome, ReportDetails()))
         return
-    why = (
-        verdict(outcome) if outcome.interrupted or outcome.out_of_time or outcome.is_canceled else "nothing left to do"
-    )
+    has_left = outcome.interrupted or outcome.out_of_time or outcome.is_canceled or outcome.is_drained
+    why = verdict(outcome) if has_left else "nothing left to do"
     failed = f", {outcome.failed_attempts:,} failed" if outcome.failed_attempts else ""
     print(
         f"Runner of workflow {workflow_id}: {count_text(outcome.attempts, 'attempt')}{failed}, "
@@ -188,6 +189,7 @@ def _document(workflow_id: int, outcome: RunOutcome, details: ReportDetails) -> 
         "resumed_jobs": outcome.resumed_jobs,
         "interrupted_jobs": outcome.interrupted_jobs,
         "is_canceled": outcome.is_canceled,
+        "is_drained": outcome.is_drained,
         "interrupted": outcome.interrupted,
         "job_count": sum(outcome.counts.values()),
         "counts": outcome.counts,

@@ -19,7 +19,8 @@ export const stream = signal({ state: /** @type {any} */ ("off"), since: Date.no
 
 export const MOST_EVENTS = 5000;
 const APPLY_MS = 250;
-const HIDDEN_MS = 60_000;
+/** A browser has six connections to a host, and a stream holds one: tabs that are not seen give theirs back. */
+const HIDDEN_MS = 10_000;
 const RETRY_MS = 3000;
 
 /** @type {EventSource | null} */
@@ -113,13 +114,13 @@ export function followWorkflow() {
     const isIn = session.value?.logged_in;
     if (streamOf === id && isIn) return;
     liveEvents.value = [];
-    if (id !== null && isIn) open(id);
+    if (id !== null && isIn && !document.hidden) open(id);
     else close();
   });
   effect(() => {
     const isAway = server.value.isAway;
     const id = workflowId();
-    if (!isAway && id !== null && source?.readyState === EventSource.CLOSED) open(id);
+    if (!isAway && id !== null && !document.hidden && source?.readyState === EventSource.CLOSED) open(id);
   });
   document.addEventListener("visibilitychange", () => {
     clearTimeout(hiddenTimer);

@@ -18,6 +18,7 @@ import { get, send } from "./api.js";
  * @property {boolean} destroys
  * @property {boolean} is_long
  * @property {boolean} needs_workflow
+ * @property {string} undo how it is undone, or that it cannot be
  * @property {CommandOption[]} options
  */
 
@@ -65,6 +66,9 @@ export async function textOf(order) {
   return (await send("POST", "dash/commands", { ...order, describe: true })).text;
 }
 
+/** Seconds in which a command that may take days refuses to start. */
+const STARTED_S = 2;
+
 /**
  * Run an order and wait for its end, or until `onStart` has the run and the caller lost interest.
  * @param {Order} order
@@ -72,11 +76,12 @@ export async function textOf(order) {
  * @returns {Promise<Run>}
  */
 export async function runOrder(order, onProgress = () => {}) {
+  const isLong = commandKinds.value[order.command]?.is_long && !order.preview;
   /** @type {Run} */
-  let run = await send("POST", "dash/commands", { ...order, wait: 5 });
+  let run = await send("POST", "dash/commands", { ...order, wait: isLong ? STARTED_S : 5 });
   while (run.state === "running") {
     onProgress(run);
-    if (commandKinds.value[order.command]?.is_long && !order.preview) return run;
+    if (isLong) return run;
     run = await get(`dash/commands/${run.id}`, { wait: 5 });
   }
   onProgress(run);

@@ -26,10 +26,13 @@ export function prefer(changes) {
   preferences.value = { ...preferences.value, ...changes };
 }
 
+const darkSystem = matchMedia("(prefers-color-scheme: dark)");
+const isSystemDark = signal(darkSystem.matches);
+darkSystem.addEventListener("change", () => (isSystemDark.value = darkSystem.matches));
+
 effect(() => {
-  const { theme, density } = preferences.value;
-  document.documentElement.dataset.theme = theme;
-  document.documentElement.dataset.density = density;
+  document.documentElement.dataset.theme = isDark() ? "dark" : "light";
+  document.documentElement.dataset.density = preferences.value.density;
   try {
     localStorage.setItem(KEY, JSON.stringify(preferences.value));
   } catch {
@@ -40,5 +43,5 @@ effect(() => {
 /** Whether the page is dark now. */
 export function isDark() {
   const { theme } = preferences.value;
-  return theme === "dark" || (theme === "system" && matchMedia("(prefers-color-scheme: dark)").matches);
+  return theme === "dark" || (theme === "system" && isSystemDark.value);
 }

@@ -109,3 +109,33 @@ export function requestedBytes(text) {
   const match = /^([\d.]+)\s*([kmgt])?/i.exec(text ?? "");
   return match ? Number(match[1]) * (UNITS.get(match[2]?.toLowerCase() ?? "") ?? 1) : null;
 }
+
+/**
+ * Return a request for memory such as "48g" as "48 GiB"; other texts as they are.
+ * @param {string | null | undefined} text
+ */
+export function requestedSizeText(text) {
+  const bytes = requestedBytes(text);
+  return bytes === null ? (text ?? "") : sizeText(bytes);
+}
+
+const ISO_DURATION = /^P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$/;
+const ISO_SECONDS = [604800, 86400, 3600, 60, 1];
+
+/**
+ * Return the seconds of a requested run time in ISO 8601, such as "PT1H30M"; null for other texts.
+ * @param {string | null | undefined} text
+ */
+export function requestedSeconds(text) {
+  const match = ISO_DURATION.exec(text ?? "");
+  return match ? ISO_SECONDS.reduce((sum, length, index) => sum + length * Number(match[index + 1] ?? 0), 0) : null;
+}
+
+/**
+ * Return a requested run time such as "P0DT1M" as "1 min"; other texts as they are.
+ * @param {string | null | undefined} text
+ */
+export function requestedSecondsText(text) {
+  const seconds = requestedSeconds(text);
+  return seconds === null ? (text ?? "") : durationText(seconds);
+}

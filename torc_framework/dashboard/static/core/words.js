@@ -8,12 +8,14 @@ import { signal } from "../vendor/ui.js";
  * @typedef {object} Words
  * @property {Record<string, Look>} job_statuses in the order of summaries
  * @property {Record<string, Look>} workflow_states
+ * @property {Record<string, Look>} runner_states
+ * @property {number} silent_after_s seconds without a report after which a runner is silent
  * @property {Record<string, string>} exit_classes words
  * @property {Record<string, {meaning: string, severity: string}>} event_types
  */
 
 /** What the server sent. @type {{value: Words}} */
-export const words = signal({ job_statuses: {}, workflow_states: {}, exit_classes: {}, event_types: {} });
+export const words = signal({ job_statuses: {}, workflow_states: {}, runner_states: {}, silent_after_s: Infinity, exit_classes: {}, event_types: {} });
 
 /** Labels of jobs' statuses in the order of summaries. */
 export const statusOrder = () => Object.keys(words.value.job_statuses);
@@ -37,6 +39,13 @@ export const statusLook = (label) => words.value.job_statuses[label] ?? unknown(
  * @returns {Look}
  */
 export const stateLook = (label) => words.value.workflow_states[label] ?? statusLook(label);
+
+/**
+ * Return the look of what a runner does.
+ * @param {string} label
+ * @returns {Look}
+ */
+export const runnerLook = (label) => words.value.runner_states[label] ?? unknown(label);
 
 /** @param {string} label @returns {Look} */
 const unknown = (label) => ({ glyph: "·", colour: "", word: label.replaceAll("_", " ") });

@@ -1,14 +1,11 @@
-// Buttons that run commands of torc: each says what it does, shows the equal command, and a preview where there is one.
+// Buttons that ask for commands of torc, and the next step that the server names.
 
-import { html, useEffect, useRef, useState } from "../vendor/ui.js";
-import { refreshes, server } from "../core/api.js";
+import { html } from "../vendor/ui.js";
+import { openAction } from "../core/action_requests.js";
+import { server } from "../core/api.js";
+import { commandKinds, orderOf } from "../core/orders.js";
 import { address, route } from "../core/router.js";
-import { commandKinds, orderOf, runOrder, textOf } from "../core/orders.js";
-import { Command, Failure } from "./basics.js";
-import { closeDialog, DialogBox, openDialog } from "./dialog.js";
-import { tell } from "./messages.js";
-import { OptionFields } from "./option_fields.js";
-import { PreviewOf } from "./previews.js";
+import { Command } from "./basics.js";
 
 /** @typedef {import("../core/orders.js").Run} Run */
 
@@ -25,7 +22,7 @@ import { PreviewOf } from "./previews.js";
 export function ActionButton({ name, workflowId, options = {}, label, look = "", onDone }) {
   const kind = commandKinds.value[name];
   if (!kind) return null;
-  const open = () => openAction({ name, workflowId, options, onDone });
+  const open = () => openAction({ name, workflowId, options, title: label, onDone });
   return html`<button type="button" class=${look} disabled=${server.value.isAway} onClick=${open}>${label ?? kind.title}…</button>`;
 }
 
@@ -49,9 +46,6 @@ export function NextStep({ next, workflowId }) {
   </div>`;
 }
 
-/** Commands whose answer is read in their dialog. */
-const REPORTS = new Set(["execution_plan", "slurm_accounting", "slurm_logs", "utilization"]);
-
 /** Commands that only show something, and the views that show the same. @type {Record<string, {title: string, view: string}>} */
 const VIEWS = {
   "why-failed": { title: "See why", view: "failures" },
@@ -69,103 +63,4 @@ function viewOf(command, workflowId) {
   const found = VIEWS[command.split(" ")[1]];
   if (!found) return null;
   return { isHere: route.value.path.slice(2).join("/") === found.view, title: found.title, to: address(["w", workflowId, ...found.view.split("/").filter(Boolean)]) };
-}
-
-/** @param {{name: string, workflowId?: number, options?: Record<string, any>, onDone?: (run: Run) => void}} request */
-export function openAction(request) {
-  openDialog(() => html`<${ActionDialog} ...${request} />`);
-}
-
-/** @param {{name: string, workflowId?: number, options: Record<string, any>, onDone?: (run: Run) => void}} props */
-function ActionDialog({ name, workflowId, options: initial, onDone }) {
-  const kind = commandKinds.value[name];
-  const [options, setOptions] = useState(initial);
-  const [text, setText] = useState("");
-  const [run, setRun] = useState(/** @type {Run | null} */ (null));
-  const [impact, setImpact] = useState(/** @type {Run | null} */ (null));
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState(/** @type {Error | null} */ (null));
-  const order = { command: name, workflow_id: workflowId, options };
-  const key = JSON.stringify(options);
-
-  useEffect(() => {
-    let isShown = true;
-    const timer = setTimeout(async () => {
-      try {
-        const described = await textOf(order);
-        if (isShown) setText(described);
-        if (isShown) setError(null);
-      } catch (caught) {
-        if (isShown) setError(/** @type {Error} */ (caught));
-      }
-    }, 150);
-    return () => {
-      isShown = false;
-      clearTimeout(timer);
-    };
-  }, [key]);
-
-  useEffect(() => {
-    let isShown = true;
-    if (kind.preview === "impact") {
-      runOrder({ ...order, preview: true }).then(
-        (preview) => isShown && setImpact(preview),
-        (caught) => isShown && setError(caught),
-      );
-    }
-    return () => {
-      isShown = false;
-    };
-  }, [key]);
-
-  const start = async (/** @type {boolean} */ preview) => {
-    setBusy(true);
-    setError(null);
-    try {
-      const ended = await runOrder({ ...order, preview }, setRun);
-      setRun(ended);
-      if (!preview) finish(ended);
-    } catch (caught) {
-      setError(/** @type {Error} */ (caught));
-    }
-    setBusy(false);
-  };
-  const finish = (/** @type {Run} */ ended) => {
-    refreshes.value += 1;
-    if (ended.state === "failed" || REPORTS.has(name)) return;
-    tell(ended.state === "running" ? `${kind.title}: started. It goes on in the background.` : `${kind.title}: done.`);
-    onDone?.(ended);
-    closeDialog();
-  };
-
-  const isPreviewed = run?.preview && run.state === "succeeded";
-  const buttons = html`
-    <button type="button" onClick=${closeDialog}>Cancel</button>
-    ${kind.preview === "dry_run" ? html`<button type="button" disabled=${isBusy} class=${isPreviewed ? "" : "primary"} onClick=${() => start(true)}>Preview</button>` : ""}
-    <button type="button" disabled=${isBusy || server.value.isAway} class=${kind.destroys ? "danger" : kind.preview !== "dry_run" || isPreviewed ? "primary" : ""} onClick=${() => start(false)}>${kind.title}</button>
-  `;
-  return html`<${DialogBox} title=${kind.title} buttons=${buttons}>
-    ${impact ? html`<p class=${kind.destroys ? "warning" : ""}>${(impact.sentences ?? []).join(" ")}</p>` : ""}
-    <div class="options"><${OptionFields} options=${kind.options} values=${options} onChange=${setOptions} /></div>
-    ${text ? html`<p class="field-title">The same in a terminal</p><${Command} text=${text} />` : ""}
-    <${Failure} error=${error} />
-    ${isBusy ? html`<p class="loading" role="status">${run ? "Under way…" : "Starting…"}</p>` : ""}
-    ${run && run.state !== "running" ? html`<${Ended} run=${run} />` : ""}
-  <//>`;
-}
-
-/** What a finished run said. @param {{run: Run}} props */
-function Ended({ run }) {
-  const place = useRef(/** @type {any} */ (null));
-  useEffect(() => place.current?.scrollIntoView({ block: "nearest" }), [run]);
-  return html`<div ref=${place}><${EndedText} run=${run} /></div>`;
-}
-
-/** @param {{run: Run}} props */
-function EndedText({ run }) {
-  if (run.state === "succeeded" || (run.preview && run.document)) return html`<${PreviewOf} run=${run} />`;
-  return html`<div class="failure" role="alert">
-    <p>${run.state === "stopped" ? "It was stopped." : `It failed (exit code ${run.exit_code ?? "unknown"}).`}</p>
-    <pre>${(run.error || run.output).trim()}</pre>
-  </div>`;
 }

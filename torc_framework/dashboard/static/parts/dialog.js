@@ -1,6 +1,7 @@
 // Modal dialogs: the browser's own, which keeps the focus inside and ends with Escape.
 
 import { html, signal, useEffect, useId, useRef } from "../vendor/ui.js";
+import { route } from "../core/router.js";
 
 /** The open dialog: a function that returns its content, or null. @type {{value: (() => any) | null}} */
 const content = signal(/** @type {(() => any) | null} */ (null));
@@ -25,11 +26,20 @@ function Frame({ render }) {
   const element = useRef(/** @type {any} */ (null));
   useEffect(() => {
     const focused = /** @type {HTMLElement | null} */ (document.activeElement);
-    element.current.showModal();
-    return () => focused?.isConnected && focused.focus();
+    const place = route.value.path.join("/");
+    const end = route.subscribe(({ path }) => path.join("/") !== place && closeDialog()); // it is about the view behind it
+    const dialog = element.current;
+    dialog.showModal();
+    return () => {
+      end();
+      dialog.close(); // while it is open, nothing behind it can have the focus
+      // The button that opened it may be gone: a card that was about a failure, for one.
+      if (focused?.isConnected) focused.focus();
+      if (document.activeElement === document.body) document.getElementById("main")?.focus({ preventScroll: true });
+    };
   }, []);
   const onClick = (/** @type {MouseEvent} */ event) => event.target === element.current && closeDialog();
-  return html`<dialog ref=${element} onClose=${closeDialog} onMouseDown=${onClick}><${Content} render=${render} /></dialog>`;
+  return html`<dialog ref=${element} onClose=${() => content.value === render && closeDialog()} onMouseDown=${onClick}><${Content} render=${render} /></dialog>`;
 }
 
 /** @param {{render: () => any}} props */

@@ -1,10 +1,15 @@
 // Pages of rows of a long list on the server: those in view are asked for, the oldest are forgotten.
 
-import { signal } from "../vendor/ui.js";
+import { signal, useEffect, useMemo } from "../vendor/ui.js";
+import { refreshes } from "../core/api.js";
+import { skipFirst } from "../core/data.js";
+import { changes } from "../core/live.js";
 
 export const PAGE_ROWS = 200;
 const MOST_PAGES = 20;
 const RENEW_MS = 1000;
+/** The server keeps the order of a list for two seconds while the workflow changes: after that it is asked once more. */
+const SETTLED_MS = 2500;
 
 /**
  * @typedef {object} RowPage
@@ -19,9 +24,10 @@ export class RowPages {
     this.load = load;
     /** @type {Map<number, Record<string, any>[]>} */
     this.pages = new Map();
-    /** @type {Set<number>} */
-    this.asked = new Set();
+    /** Pages under way, and whether the list has changed since they were asked for. @type {Map<number, boolean>} */
+    this.asked = new Map();
     this.timer = 0;
+    this.lastTimer = 0;
     /** First and last page of the rows in view. @type {[number, number]} */
     this.inView = [0, 0];
     /** Increases when rows have come. */
@@ -58,20 +64,31 @@ export class RowPages {
       this.timer = 0;
       const [from, to] = this.inView;
       for (const page of [...this.pages.keys()]) if (page < from || page > to) this.pages.delete(page);
-      for (let page = from; page <= to; page += 1) this.ask(page);
+      for (let page = from; page <= to; page += 1) {
+        if (this.asked.has(page)) this.asked.set(page, true);
+        else this.ask(page);
+      }
     }, RENEW_MS);
+  }
+
+  /** Ask again now, and once more when nothing has changed for a while. */
+  follow() {
+    this.renew();
+    clearTimeout(this.lastTimer);
+    this.lastTimer = setTimeout(() => this.renew(), SETTLED_MS);
   }
 
   /** Ask for nothing more. */
   end() {
     clearTimeout(this.timer);
+    clearTimeout(this.lastTimer);
     this.timer = -1;
   }
 
   /** @param {number} page */
   async ask(page) {
     if (this.asked.has(page)) return;
-    this.asked.add(page);
+    this.asked.set(page, false);
     try {
       const { rows, total } = await this.load(page * PAGE_ROWS, PAGE_ROWS);
       this.pages.delete(page);
@@ -85,10 +102,28 @@ export class RowPages {
       this.version.value += 1;
     } catch (error) {
       this.error.value = /** @type {Error} */ (error);
-    } finally {
-      this.asked.delete(page);
     }
+    const isOld = this.asked.get(page);
+    this.asked.delete(page);
+    if (isOld) this.ask(page);
   }
+}
+
+/**
+ * Pages of a list that are asked for again when the workflow changes or the reader refreshes.
+ * @param {(offset: number, limit: number) => Promise<RowPage>} load
+ * @param {any[]} keys what the list depends on
+ */
+export function useRowPages(load, keys) {
+  const pages = useMemo(() => new RowPages(load), keys);
+  useEffect(() => {
+    const ends = [changes, refreshes].map((each) => each.subscribe(skipFirst(() => pages.follow())));
+    return () => {
+      ends.forEach((end) => end());
+      pages.end();
+    };
+  }, [pages]);
+  return pages;
 }
 
 /**

@@ -107,6 +107,23 @@ function WorkflowName({ id }) {
   return html`<p class="nav-title">${workflow.data ? html`<${Name} text=${workflow.data.name} />` : "Workflow"} <span class="muted">#${id}</span></p>`;
 }
 
+/**
+ * Give the focus to an element when what had it in there is gone, such as the button of a failure that was repaired.
+ * @param {HTMLElement} element
+ */
+function keepFocus(element) {
+  /** @type {Node | null} */
+  let focused = null;
+  element.addEventListener("focusin", (event) => (focused = /** @type {Node} */ (event.target)));
+  const observer = new MutationObserver(() => {
+    if (!focused || focused.isConnected) return;
+    focused = null;
+    if (document.activeElement === document.body) element.focus({ preventScroll: true });
+  });
+  observer.observe(element, { childList: true, subtree: true });
+  return () => observer.disconnect();
+}
+
 function Main() {
   const element = useRef(/** @type {any} */ (null));
   const { path } = route.value;
@@ -116,6 +133,7 @@ function Main() {
     document.title = `${title} · Torc`;
     if (document.activeElement === document.body) element.current?.focus({ preventScroll: true });
   }, [place, title]);
+  useEffect(() => keepFocus(element.current), []);
   return html`<main id="main" ref=${element} tabindex="-1"><${Boundary} key=${`${path[0]}/${path[1] ?? ""}/${path[2] ?? ""}`}><${View} ...${props} /><//></main>`;
 }
 

@@ -1,12 +1,10 @@
 // The tables of a workflow's records, with filters, sorting and paging on the server.
 
-import { html, useEffect, useMemo } from "../vendor/ui.js";
-import { get, refreshes } from "../core/api.js";
-import { skipFirst } from "../core/data.js";
-import { changes } from "../core/live.js";
+import { html, useMemo } from "../vendor/ui.js";
+import { get } from "../core/api.js";
 import { address, route, setParams } from "../core/router.js";
 import { Command, Empty } from "../parts/basics.js";
-import { RowPages } from "../parts/row_pages.js";
+import { useRowPages } from "../parts/row_pages.js";
 import { useTypedFilter } from "../parts/typed_filter.js";
 import { VirtualTable } from "../parts/virtual_table.js";
 import { DATA_KINDS } from "./data_kinds.js";
@@ -30,14 +28,7 @@ export function Data({ id, rest }) {
 function Table({ id, kind }) {
   const { q = "", sort = "" } = route.value.params;
   const { params, error } = useMemo(() => readFilter(q, kind), [q, kind]);
-  const pages = useMemo(() => new RowPages((offset, limit) => load(id, kind, { params, sort, offset, limit })), [id, kind, sort, JSON.stringify(params)]);
-  useEffect(() => {
-    const ends = [changes.subscribe(skipFirst(() => pages.renew())), refreshes.subscribe(skipFirst(() => pages.renew()))];
-    return () => {
-      ends.forEach((end) => end());
-      pages.end();
-    };
-  }, [pages]);
+  const pages = useRowPages((offset, limit) => load(id, kind, { params, sort, offset, limit }), [id, kind, sort, JSON.stringify(params)]);
   return html`${kind.filters.length ? html`<${FilterLine} q=${q} kind=${kind} error=${error} />` : ""}
     <${VirtualTable} label=${kind.title} columns=${kind.columns} pages=${pages} sort=${sort} onSort=${(/** @type {string} */ next) => setParams({ sort: next })}
       empty=${html`<${Empty} title=${q ? "Nothing matches." : `No ${kind.title.toLowerCase()}.`}>${q ? html`<button type="button" onClick=${() => setParams({ q: "" })}>Clear the filter</button>` : ""}<//>`} />

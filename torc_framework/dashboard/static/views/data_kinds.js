@@ -1,6 +1,7 @@
 // The tables of records: their columns, and the fields by which the server filters them.
 
 import { html } from "../vendor/ui.js";
+import { requestedSecondsText, requestedSizeText } from "../core/quantities.js";
 import { address } from "../core/router.js";
 import { classWord } from "../core/words.js";
 import { Copy, Duration, Name, Size, Status, Time } from "../parts/basics.js";
@@ -63,12 +64,12 @@ export const DATA_KINDS = [
   {
     name: "requirements", title: "Requirements", path: "api/resource_requirements", filters: ["name", "memory", "num_cpus", "num_gpus", "num_nodes", "runtime", "job_id"], command: "torc resource-requirements list",
     about: "What jobs ask for.",
-    columns: [ID, NAME, number("num_cpus", "CPUs"), text("memory", "Memory", "8rem"), text("runtime", "Run time", "8rem"), number("num_gpus", "GPUs"), number("num_nodes", "Nodes")],
+    columns: [ID, NAME, number("num_cpus", "CPUs"), { ...text("memory", "Memory", "8rem"), show: (row) => requestedSizeText(row.memory) }, { ...text("runtime", "Run time", "8rem"), show: (row) => requestedSecondsText(row.runtime) }, number("num_gpus", "GPUs"), number("num_nodes", "Nodes")],
   },
   {
     name: "slurm_schedulers", title: "Slurm schedulers", path: "api/slurm_schedulers", filters: ["name", "account", "partition", "qos", "walltime", "nodes"], command: "torc slurm list",
     about: "With which options nodes of Slurm are asked for.",
-    columns: [ID, NAME, text("account", "Account"), text("partition", "Partition"), number("nodes", "Nodes"), text("walltime", "Walltime", "7rem"), text("qos", "QoS", "6rem"), text("gres", "GRES", "6rem"), text("mem", "Memory", "6rem"), text("extra", "Extra")],
+    columns: [ID, NAME, text("account", "Account"), text("partition", "Partition"), number("nodes", "Nodes"), text("walltime", "Walltime", "7rem"), text("qos", "QoS", "6rem"), text("gres", "GRES", "6rem"), { ...text("mem", "Memory", "6rem"), show: (row) => requestedSizeText(row.mem) }, text("extra", "Extra")],
   },
   {
     name: "allocations", title: "Scheduled nodes", path: "api/scheduled_compute_nodes", filters: ["status", "scheduler_type", "allocation_id"], command: "torc scheduled-compute-nodes list",

@@ -7,6 +7,7 @@ import { countText } from "../core/quantities.js";
 import { address } from "../core/router.js";
 import { classWord } from "../core/words.js";
 import { ActionButton, NextStep } from "../parts/actions.js";
+import { RetryButton } from "../parts/retry_jobs.js";
 import { Copy, Empty, Failure, Loading, Shown, Time } from "../parts/basics.js";
 import { PlainTable } from "../parts/plain_table.js";
 import { PendingVerdicts } from "./verdicts.js";
@@ -28,7 +29,8 @@ export function Failures({ id }) {
  * @property {string} kind class of the ending
  * @property {number} count
  * @property {number} canceled jobs that were canceled because of them
- * @property {string} title
+ * @property {string} title what tells this cause from others: the line of a log, else the ending
+ * @property {string} ending exit code or signal
  * @property {{text: string, path?: string, line?: number, hint?: string | null} | null} evidence
  * @property {{text: string} | null} request
  * @property {{id: number, name: string}[]} jobs the first of them
@@ -70,7 +72,8 @@ function causeOfReport(group, groups) {
     kind: group.verdict,
     count: group.failed_jobs,
     canceled: group.canceled_jobs,
-    title: group.reason ?? "",
+    title: log?.text ?? group.reason ?? "",
+    ending: group.reason ?? "",
     evidence: log ?? (group.last_lines?.[0] ? { text: group.last_lines[0] } : null),
     request: group.request,
     jobs: group.job_ids.slice(0, 5).map((/** @type {number} */ id, /** @type {number} */ index) => ({ id, name: group.job_names[index] })),
@@ -79,17 +82,27 @@ function causeOfReport(group, groups) {
   };
 }
 
+/** How the jobs of a group ended. @param {any} group */
+function endingText({ signal, exit }) {
+  if (signal) return `signal ${signal}`;
+  return exit === null || exit === undefined ? "" : `exit code ${exit}`;
+}
+
+/** The reason that the jobs of a group share; empty where it only says how they ended. @param {any} group */
+const reasonText = ({ signature }) => (/^(exit code|signal) \*$/.test(signature ?? "") ? "" : (signature ?? "").replaceAll("*", "…"));
+
 /**
  * @param {any} group
  * @returns {Cause}
  */
 function causeOfGroup(group) {
-  const ending = group.signal ? `signal ${group.signal}` : group.exit === null || group.exit === undefined ? "" : `exit code ${group.exit}`;
+  const ending = endingText(group);
   return {
     kind: group.exit_class,
     count: group.count,
     canceled: 0,
-    title: group.signature ?? ending,
+    title: reasonText(group) || ending || "no reason is known",
+    ending,
     evidence: null,
     request: null,
     jobs: group.job_ids.map((/** @type {number} */ id, /** @type {number} */ index) => ({ id, name: group.job_names[index] })),
@@ -101,16 +114,22 @@ function causeOfGroup(group) {
 /** Classes of endings that a larger request prevents: there recovery raises what a job asks for. */
 const GROWS = new Set(["oom", "timeout"]);
 
+/** Whether the next step is to retry all failed jobs. @param {any} next */
+const isRetry = (next) => /^torc run \d+ --retry-failed$/.test(next?.command ?? "");
+
 /** @param {{id: number, cause: Cause, total: number}} props */
 function CauseCard({ id, cause, total }) {
   const share = cause.count === total ? (total === 1 ? "The only failed job" : "All failed jobs") : `${countText(cause.count)} of ${countText(total, "failed job")}`;
   return html`<li class="cause">
     <h3><span class="tag">${classWord(cause.kind)}</span> ${countText(cause.count, "job")}: ${cause.title}</h3>
-    <p class="muted">${share}.${cause.canceled ? ` ${countText(cause.canceled, "further job")} ${cause.canceled === 1 ? "was" : "were"} canceled because of ${cause.count === 1 ? "it" : "them"}.` : ""}</p>
+    <p class="muted">${share}${cause.ending && cause.ending !== cause.title ? `, ${cause.ending}` : ""}.${cause.canceled ? ` ${countText(cause.canceled, "further job")} ${cause.canceled === 1 ? "was" : "were"} canceled because of ${cause.count === 1 ? "it" : "them"}.` : ""}</p>
     ${cause.evidence ? html`<${Evidence} evidence=${cause.evidence} />` : ""}
     <p>Jobs: ${cause.jobs.map((job, index) => html`${index ? ", " : ""}<a key=${job.id} href=${address(["w", id, "j", job.id])}>${job.name}</a>`)}${cause.count > cause.jobs.length ? html`, <a href=${address(["w", id, "jobs"], { q: cause.filter })}>all ${countText(cause.count)}</a>` : ""}</p>
     ${GROWS.has(cause.kind) ? html`<p class="row"><${ActionButton} name="recover" workflowId=${id} label="Recover with more" look="primary" /></p>` : ""}
-    <${NextStep} next=${cause.next} workflowId=${id} />
+    ${cause.count < total && isRetry(cause.next)
+      ? html`<div class="next">${cause.next.first ? html`<p>${cause.next.first}</p>` : ""}
+          <p class="row"><${RetryButton} id=${id} q=${cause.filter} about=${`The jobs that failed with: ${cause.title}`} label=${cause.count === 1 ? "Retry this job" : `Retry these ${countText(cause.count, "job")}`} look="primary" /></p></div>`
+      : html`<${NextStep} next=${cause.next} workflowId=${id} />`}
   </li>`;
 }
 
@@ -130,7 +149,7 @@ function Endings({ id }) {
             { title: "Jobs", isNumber: true, show: (/** @type {any} */ group) => html`<a href=${address(["w", id, "jobs"], { q: group.filter })}>${countText(group.count)}</a>` },
             { title: "Ending", show: (/** @type {any} */ group) => classWord(group.exit_class) },
             { title: "Exit", isNumber: true, show: (/** @type {any} */ group) => group.exit ?? (group.signal ? `signal ${group.signal}` : "") },
-            { title: "Reason", show: (/** @type {any} */ group) => group.signature ?? "" },
+            ...(data.groups.some(reasonText) ? [{ title: "Reason", show: reasonText }] : []),
             { title: "Groups", show: (/** @type {any} */ group) => numbersText(group.groups, group.group_count) },
             { title: "Nodes", show: (/** @type {any} */ group) => numbersText(group.hosts, group.host_count) },
             { title: "First", show: (/** @type {any} */ group) => html`<${Time} at=${group.first_ended_at} />` },

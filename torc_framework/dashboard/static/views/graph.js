@@ -11,7 +11,7 @@ import { Empty, Name, Shown, StatusBar, StatusCounts } from "../parts/basics.js"
 import { CanvasView } from "../parts/canvas_view.js";
 import { GraphScene } from "../parts/graph_scene.js";
 import { PlainTable } from "../parts/plain_table.js";
-import { quoted } from "./overview.js";
+import { groupFilter } from "./overview.js";
 
 /** @typedef {import("../parts/graph_scene.js").GraphNode} GraphNode */
 /** @typedef {{kind: string, structure: string, nodes: GraphNode[], edges: [number, number, number][], layer_count: number, job_count: number, edge_count: number, omitted: number, omitted_edges?: number, total: number, offset: number}} GraphData */
@@ -96,7 +96,7 @@ function openNode(id, node) {
 const isGroup = (node) => !node.job_id && node.count > 1 && node.kind !== "rest";
 
 /** @param {GraphNode} node */
-const filterOf = (node) => (node.job_id ? `id:${node.job_id}` : `${node.stage ? `stage:${node.stage} ` : ""}group:${quoted(node.label)}`);
+const filterOf = (node) => (node.job_id ? `id:${node.job_id}` : groupFilter({ ...node, group: node.label }));
 
 /** What one can do with a node. @param {{id: number, node: GraphNode}} props */
 const NodeLinks = ({ id, node }) => html`<span class="row">

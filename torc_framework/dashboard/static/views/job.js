@@ -3,12 +3,13 @@
 import { html } from "../vendor/ui.js";
 import { isOwner } from "../core/api.js";
 import { useData } from "../core/data.js";
-import { countText, requestedBytes } from "../core/quantities.js";
+import { countText, requestedSecondsText, requestedSizeText } from "../core/quantities.js";
 import { address } from "../core/router.js";
 import { classWord } from "../core/words.js";
 import { NextStep } from "../parts/actions.js";
-import { Copy, Duration, Empty, Name, Share, Shown, Size, Status, Time } from "../parts/basics.js";
+import { Copy, Duration, Empty, Name, Shown, Size, Status, Time } from "../parts/basics.js";
 import { PlainTable } from "../parts/plain_table.js";
+import { secondsOf, Usage } from "../parts/usage.js";
 import { JobEvents } from "./events.js";
 import { LogView } from "./log.js";
 
@@ -102,7 +103,7 @@ const sentence = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}.` :
 
 /** @param {{place: Place, attempts: any[], chosen: any, requirements: any}} props */
 function Attempts({ place, attempts, chosen, requirements }) {
-  const memory = requestedBytes(requirements?.memory);
+  
   const columns = [
     { title: "Attempt", show: (/** @type {any} */ each) => html`<a href=${address(["w", place.id, "j", place.job, "attempt", keyOf(each), ...(place.tab ? [place.tab] : [])])} aria-current=${each === chosen ? "true" : undefined}>${each.attempt_id} of run ${each.run_id}</a>` },
     { title: "Status", show: (/** @type {any} */ each) => html`<${Status} of=${each.status} />` },
@@ -110,10 +111,11 @@ function Attempts({ place, attempts, chosen, requirements }) {
     { title: "Node", show: (/** @type {any} */ each) => each.hostname ?? "" },
     { title: "Ended", show: (/** @type {any} */ each) => html`<${Time} at=${each.result?.completion_time} />` },
     { title: "Run time", isNumber: true, show: (/** @type {any} */ each) => html`<${Duration} seconds=${secondsOf(each.result)} />` },
-    { title: "Peak memory", isNumber: true, show: (/** @type {any} */ each) => (each.result?.peak_memory_bytes ? html`<${Share} used=${each.result.peak_memory_bytes} of=${memory} text=${html`<${Size} bytes=${each.result.peak_memory_bytes} />`} />` : "") },
+    { title: "Peak memory", isNumber: true, show: (/** @type {any} */ each) => html`<${Size} bytes=${each.result?.peak_memory_bytes} />` },
     { title: "CPU", isNumber: true, show: (/** @type {any} */ each) => (each.result?.avg_cpu_percent ? `${Math.round(each.result.avg_cpu_percent)}%` : "") },
   ];
   return html`<${PlainTable} label="Attempts" rows=${attempts} columns=${columns} keyOf=${keyOf} classOf=${(/** @type {any} */ each) => (each === chosen ? "chosen" : "")} />
+    <${Usage} result=${chosen?.result} requirements=${requirements} />
     ${requirements ? html`<p class="muted">Asks for ${requestText(requirements)}. <a href=${address(["w", place.id, "plots"], { job: place.job })}>Plots of its use</a></p>` : ""}`;
 }
 
@@ -124,12 +126,9 @@ function endingText(attempt) {
   return result.reason ?? `${classWord(attempt.exit_class)} ${result.return_code ?? ""}`;
 }
 
-/** @param {any} result */
-const secondsOf = (result) => (result ? (result.observation?.duration_s ?? 60 * result.exec_time_minutes) : null);
-
 /** @param {any} requirements */
 const requestText = ({ num_cpus, memory, runtime, num_gpus }) =>
-  [countText(num_cpus ?? 1, "CPU"), memory && `${memory} memory`, num_gpus && countText(num_gpus, "GPU"), runtime && `${runtime} run time`].filter(Boolean).join(", ");
+  [countText(num_cpus ?? 1, "CPU"), memory && `${requestedSizeText(memory)} memory`, num_gpus && countText(num_gpus, "GPU"), runtime && `${requestedSecondsText(runtime)} run time`].filter(Boolean).join(", ");
 
 /** @param {{place: Place, attempt: any}} props */
 function Logs({ place, attempt }) {

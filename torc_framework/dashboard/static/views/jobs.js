@@ -1,16 +1,14 @@
 // The jobs of a workflow: any number, filtered and sorted on the server.
 
-import { html, useEffect, useMemo, useState } from "../vendor/ui.js";
-import { get, refreshes } from "../core/api.js";
-import { skipFirst } from "../core/data.js";
-import { changes } from "../core/live.js";
-import { countText, durationText } from "../core/quantities.js";
+import { html, useState } from "../vendor/ui.js";
+import { get } from "../core/api.js";
+import { countText, durationText, requestedSecondsText } from "../core/quantities.js";
 import { address, go, route, setParams } from "../core/router.js";
 import { classWord } from "../core/words.js";
-import { ActionButton } from "../parts/actions.js";
 import { Command, Duration, Empty, Name, Size, Status, StatusCounts, Time } from "../parts/basics.js";
 import { DialogBox, openDialog } from "../parts/dialog.js";
-import { RowPages, rowsOf } from "../parts/row_pages.js";
+import { RetryButton, retriedCount } from "../parts/retry_jobs.js";
+import { rowsOf, useRowPages } from "../parts/row_pages.js";
 import { useTypedFilter } from "../parts/typed_filter.js";
 import { VirtualTable } from "../parts/virtual_table.js";
 
@@ -21,13 +19,13 @@ export const JOB_COLUMNS = [
   { key: "id", title: "Id", width: "5.5rem", isNumber: true, canSort: true },
   { key: "name", title: "Name", width: "minmax(12rem, 3fr)", canSort: true, show: (row) => html`<${Name} text=${row.name} />` },
   { key: "status", title: "Status", width: "9rem", canSort: true, show: (row) => html`<${Status} of=${row.status} />` },
-  { key: "attempt", title: "Attempt", width: "5.5rem", isNumber: true, canSort: true },
+  { key: "attempt", title: "Attempt", width: "6.5rem", isNumber: true, canSort: true },
   { key: "class", title: "Ending", width: "8rem", canSort: true, show: (row) => classWord(row.class) },
   { key: "exit", title: "Exit", width: "4.5rem", isNumber: true, canSort: true },
   { key: "seconds", title: "Run time", width: "7rem", isNumber: true, canSort: true, show: (row) => html`<${Duration} seconds=${row.seconds} />` },
   { key: "peak_mem", title: "Peak memory", width: "8.5rem", isNumber: true, canSort: true, show: (row) => html`<${Size} bytes=${row.peak_mem} />` },
   { key: "memory", title: "Memory asked", width: "9rem", isNumber: true, canSort: true, show: (row) => html`<${Size} bytes=${row.memory} />` },
-  { key: "runtime", title: "Time asked", width: "7rem", isNumber: true, canSort: true, show: (row) => (typeof row.runtime === "number" ? durationText(row.runtime) : row.runtime) },
+  { key: "runtime", title: "Time asked", width: "7rem", isNumber: true, canSort: true, show: (row) => (typeof row.runtime === "number" ? durationText(row.runtime) : requestedSecondsText(row.runtime)) },
   { key: "cpus", title: "CPUs", width: "4.5rem", isNumber: true, canSort: true },
   { key: "gpus", title: "GPUs", width: "4.5rem", isNumber: true, canSort: true },
   { key: "cpu", title: "CPU %", width: "5rem", isNumber: true, canSort: true, show: (row) => (row.cpu === null ? "" : Math.round(row.cpu)) },
@@ -48,23 +46,15 @@ export function Jobs({ id }) {
   const columns = JOB_COLUMNS.filter((column) => keys.split(",").includes(column.key));
   const [counts, setCounts] = useState(/** @type {Record<string, number>} */ ({}));
   const fields = columns.map((column) => column.key).join(",");
-  const pages = useMemo(
-    () =>
-      new RowPages(async (offset, limit) => {
-        const wanted = fields.split(",").includes("id") ? fields : `id,${fields}`;
-        const answer = await get(`api/workflows/${id}/views/jobs`, { q, sort, fields: wanted, offset, limit, counts: true });
-        setCounts(answer.counts);
-        return { rows: rowsOf(answer.columns), total: answer.total };
-      }),
+  const pages = useRowPages(
+    async (offset, limit) => {
+      const wanted = fields.split(",").includes("id") ? fields : `id,${fields}`;
+      const answer = await get(`api/workflows/${id}/views/jobs`, { q, sort, fields: wanted, offset, limit, counts: true });
+      setCounts(answer.counts);
+      return { rows: rowsOf(answer.columns), total: answer.total };
+    },
     [id, q, sort, fields],
   );
-  useEffect(() => {
-    const ends = [changes.subscribe(skipFirst(() => pages.renew())), refreshes.subscribe(skipFirst(() => pages.renew()))];
-    return () => {
-      ends.forEach((end) => end());
-      pages.end();
-    };
-  }, [pages]);
 
   return html`<header class="view-head">
       <h1>Jobs</h1>
@@ -77,7 +67,7 @@ export function Jobs({ id }) {
       onOpen=${(/** @type {any} */ row) => go(["w", id, "j", row.id])}
       empty=${html`<${NoJobs} q=${q} />`} />
     <p class="row"><${Command} text=${`torc jobs list ${id}${q ? ` --filter '${q.replaceAll("'", "'\\''")}'` : ""}`} />
-      ${/status:failed/.test(q) ? html`<${ActionButton} name="recover" workflowId=${id} /><${ActionButton} name="run" workflowId=${id} options=${{ retry_failed: true }} label="Retry failed jobs" />` : ""}</p>`;
+      ${retriedCount(counts) ? html`<${RetryButton} id=${id} q=${q} label=${`Retry the ${countText(retriedCount(counts), "failed job")} that ${retriedCount(counts) === 1 ? "matches" : "match"}`} />` : ""}</p>`;
 }
 
 /** @param {{q: string}} props */

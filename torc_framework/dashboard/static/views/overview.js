@@ -21,7 +21,7 @@ export function Overview({ id }) {
 
 /** @param {{id: number, data: any}} props */
 function Content({ id, data }) {
-  const progress = useData(`api/workflows/${id}/views/progress`);
+  const { progress } = data;
   const failed = (data.job_counts.failed ?? 0) + (data.job_counts.terminated ?? 0) + (data.job_counts.pending_failed ?? 0);
   const waits = ["ready", "blocked", "uninitialized"].some((label) => data.job_counts[label]);
   return html`
@@ -34,7 +34,7 @@ function Content({ id, data }) {
     ${data.description ? html`<p class="muted">${data.description}</p>` : ""}
     <section class="card" aria-label="State">
       <p class="headline" role="status">${data.headline}</p>
-      ${progress.data ? html`<${End} progress=${progress.data} />` : ""}
+      <${End} progress=${progress} />
       <${StatusBar} counts=${data.job_counts} />
       <${StatusCounts} counts=${data.job_counts} href=${(/** @type {string} */ label) => address(["w", id, "jobs"], { q: `status:${label}` })} />
     </section>
@@ -42,7 +42,7 @@ function Content({ id, data }) {
       ${isFollowed(data) ? html`<p>Nothing. Jobs run, and this page follows them.</p>` : data.next ? html`<${NextStep} next=${data.next} workflowId=${id} />` : html`<p>Nothing. ${data.status === "completed" ? "All jobs are done." : ""}</p>`}
     </section>
     ${failed ? html`<section class="card" aria-labelledby="failures"><h2 id="failures">Why jobs failed <a class="more" href=${address(["w", id, "failures"])}>all failures</a></h2><${FailureCards} id=${id} most=${3} /></section>` : ""}
-    ${progress.data ? html`<section class="card" aria-labelledby="progress"><h2 id="progress">Progress by stage</h2><${Stages} id=${id} progress=${progress.data} /></section>` : ""}
+    <section class="card" aria-labelledby="progress"><h2 id="progress">Progress by stage</h2><${Stages} id=${id} progress=${progress} /></section>
     ${waits ? html`<section class="card" aria-labelledby="waiting"><h2 id="waiting">What waits, and why</h2><${Waiting} id=${id} /></section>` : ""}
     <section class="card" aria-labelledby="runners"><h2 id="runners">Runners <a class="more" href=${address(["w", id, "runners"])}>all runners</a></h2><${RunnerTable} id=${id} isShort /></section>
     <p class="muted">Created <${Time} at=${data.timestamp} /> by ${data.user}, run ${data.run_id}${data.started_at ? html`, started <${Time} at=${data.started_at} />` : ""}${data.duration_s ? `, took ${durationText(data.duration_s)}` : ""}.</p>
@@ -80,8 +80,8 @@ const MOST_GROUPS = 30;
 function Stages({ id, progress }) {
   const groups = progress.groups.slice(0, MOST_GROUPS);
   const columns = [
-    { title: "Stage", isNumber: true, show: (/** @type {any} */ group) => group.stage },
-    { title: "Jobs", show: (/** @type {any} */ group) => html`<a href=${address(["w", id, "jobs"], { q: filterOf(group) })}><${Name} text=${group.count === 1 ? group.first_name : group.group} /></a>` },
+    { title: "Stage", isNumber: true, show: (/** @type {any} */ group) => (group.last_stage > group.stage ? `${group.stage}–${group.last_stage}` : group.stage) },
+    { title: "Jobs", show: (/** @type {any} */ group) => html`<a href=${address(["w", id, "jobs"], { q: groupFilter(group) })}><${Name} text=${group.count === 1 ? group.first_name : group.group} /></a>` },
     { title: "Number", isNumber: true, show: (/** @type {any} */ group) => countText(group.count) },
     { title: "Progress", show: (/** @type {any} */ group) => html`<${StatusBar} counts=${group.counts} />` },
     { title: "Done", isNumber: true, show: (/** @type {any} */ group) => countText(group.counts.completed ?? 0) },
@@ -93,8 +93,8 @@ function Stages({ id, progress }) {
     ${rest > 0 ? html`<p class="muted">${countText(rest, "further group")}: <a href=${address(["w", id, "graph"])}>graph</a>.</p>` : ""}`;
 }
 
-/** @param {{stage: number, group: string}} group */
-const filterOf = ({ stage, group }) => `stage:${stage} group:${quoted(group)}`;
+/** The filter that finds the jobs of a group, in its stage or, where it stands for many stages, in all. @param {{stage?: number, last_stage?: number, group: string}} of */
+export const groupFilter = ({ stage = 0, last_stage = stage, group }) => `${stage && last_stage === stage ? `stage:${stage} ` : ""}group:${quoted(group)}`;
 
 /** Write a value of the filter language. @param {string} text */
 export const quoted = (text) => (/^[\w#.{}-]+$/.test(text) ? text : `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`);

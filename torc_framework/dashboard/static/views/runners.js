@@ -1,12 +1,13 @@
 // Who works on a workflow: runners with their load, allocations of a batch system, and what starts more.
 
-import { html } from "../vendor/ui.js";
-import { isOwner } from "../core/api.js";
+import { html, useState } from "../vendor/ui.js";
+import { isOwner, refreshes, send } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { commandKinds } from "../core/orders.js";
-import { countText, durationText, sizeText } from "../core/quantities.js";
+import { countText, durationText, requestedSeconds, sizeText } from "../core/quantities.js";
 import { address } from "../core/router.js";
 import { milliseconds, now } from "../core/times.js";
+import { runnerLook, words } from "../core/words.js";
 import { ActionButton } from "../parts/actions.js";
 import { Empty, Failure, Loading, Share, Shown, Time } from "../parts/basics.js";
 import { DialogBox, openDialog } from "../parts/dialog.js";
@@ -39,7 +40,7 @@ export function RunnerTable({ id, isShort = false }) {
   return html`<${PlainTable} label="Runners" rows=${rows} keyOf=${(/** @type {any} */ node) => node.id} columns=${[
     { title: "Runner", show: (/** @type {any} */ node) => html`<a href=${address(["w", id, "jobs"], { q: `runner:${node.id}` })}>${node.id}</a>` },
     { title: "Host", show: (/** @type {any} */ node) => node.hostname },
-    { title: "State", show: (/** @type {any} */ node) => html`<span class="one-line">${node.is_active ? "▶ works" : "■ ended"}</span>` },
+    { title: "State", show: (/** @type {any} */ node) => html`<span class="one-line"><${State} node=${node} />${!isShort && node.is_active ? html` <${DrainButton} node=${node} />` : ""}</span>` },
     { title: "Kind", show: (/** @type {any} */ node) => node.compute_node_type },
     { title: "Jobs now", isNumber: true, show: (/** @type {any} */ node) => (node.is_active ? (load(node).jobs ?? 0) : "") },
     { title: "CPUs", isNumber: true, show: (/** @type {any} */ node) => html`<${Share} used=${node.is_active ? load(node).num_cpus : null} of=${node.num_cpus} text=${node.is_active && load(node).num_cpus !== undefined ? `${load(node).num_cpus} of ${node.num_cpus}` : node.num_cpus} />` },
@@ -53,6 +54,28 @@ export function RunnerTable({ id, isShort = false }) {
   ${nodes.data.has_more ? html`<p class="muted">${countText(rows.length)} of ${countText(nodes.data.total_count)}.</p>` : ""}`;
 }
 
+/** What a runner does, as `torc compute-nodes list` tells it. @param {{node: any}} props */
+function State({ node }) {
+  const heardS = node.last_heard_at ? Math.max(0, now.value / 1000 - node.last_heard_at) : 0;
+  const isSilent = node.is_active && heardS > words.value.silent_after_s;
+  const look = runnerLook(!node.is_active ? "ended" : isSilent ? "silent" : node.is_draining ? "drains" : "works");
+  const heard = node.is_active && node.last_heard_at ? `heard of ${durationText(heardS)} ago` : "";
+  return html`<span title=${heard}>${look.glyph} ${look.word}${isSilent ? html` <span class="muted">${heard}</span>` : ""}</span>`;
+}
+
+/** Asks a runner to take no more jobs, or to take jobs again. @param {{node: any}} props */
+function DrainButton({ node }) {
+  const title = node.is_draining
+    ? `Let it take jobs again, as: torc compute-nodes drain ${node.id} --undo`
+    : `It takes no more jobs, and ends when its jobs have ended, as: torc compute-nodes drain ${node.id}`;
+  const [failure, setFailure] = useState(/** @type {any} */ (null));
+  const change = () =>
+    send("PUT", `api/compute_nodes/${node.id}`, { is_draining: !node.is_draining })
+      .then(() => { setFailure(null); refreshes.value += 1; })
+      .catch(setFailure);
+  return html`<button type="button" class="small" title=${title} onClick=${change}>${node.is_draining ? "Undo" : "Drain"}</button><${Failure} error=${failure} />`;
+}
+
 /** @param {any} node */
 function workedSeconds(node) {
   if (!node.is_active && node.duration_seconds !== undefined) return node.duration_seconds;
@@ -61,19 +84,8 @@ function workedSeconds(node) {
 
 /** What is left of a runner's own time limit. @param {any} node */
 function timeLeft(node) {
-  const limit = isoSeconds(node.time_limit);
+  const limit = requestedSeconds(node.time_limit);
   return node.is_active && limit !== null ? durationText(Math.max(0, limit - workedSeconds(node))) : "";
-}
-
-/**
- * Return the seconds of a duration in ISO form, such as "PT1H30M"; null for other texts.
- * @param {string | null | undefined} text
- */
-function isoSeconds(text) {
-  const match = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?$/.exec(text ?? "");
-  if (!match) return null;
-  const [, days = 0, hours = 0, minutes = 0, seconds = 0] = match;
-  return 86400 * Number(days) + 3600 * Number(hours) + 60 * Number(minutes) + Number(seconds);
 }
 
 /** @param {number} id @param {Record<string, any>} which @param {string} title @param {boolean} isLive */
@@ -84,6 +96,7 @@ function openLog(id, which, title, isLive) {
 /** Nodes asked for from a batch system. @param {{id: number}} props */
 function Allocations({ id }) {
   const from = useData("api/scheduled_compute_nodes", { workflow_id: id, limit: 500, sort_by: "id", reverse_sort: true });
+  const reasons = useData(`dash/workflows/${id}/queue-reasons`).data ?? {};
   return html`<section class="card" aria-labelledby="allocations"><h2 id="allocations">Allocations</h2>
     <${Shown} from=${from}>${(/** @type {any} */ data) =>
       data.items.length
@@ -92,7 +105,7 @@ function Allocations({ id }) {
             { title: "Batch job", show: (/** @type {any} */ each) => each.allocation_id ?? each.scheduler_id },
             { title: "Scheduler", show: (/** @type {any} */ each) => each.scheduler_type },
             { title: "State", show: (/** @type {any} */ each) => each.status },
-            { title: "Reason", show: (/** @type {any} */ each) => each.reason ?? each.detail ?? "" },
+            { title: "Reason", show: (/** @type {any} */ each) => reasons[each.id] ?? "" },
             { title: "Output", show: (/** @type {any} */ each) => html`${["stdout", "stderr"].map((stream) => html`<button type="button" class="small" key=${stream} onClick=${() => openLog(id, { allocation: each.id, stream }, `${stream} of batch job ${each.allocation_id ?? each.scheduler_id}`, each.status === "active")}>${stream}</button> `)}` },
           ]} />`
         : html`<p class="muted">None. A workflow gets nodes of a batch system with <code>torc submit ${id}</code>.</p>`}<//>

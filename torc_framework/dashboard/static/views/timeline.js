@@ -5,9 +5,11 @@ import { useData } from "../core/data.js";
 import { countText, durationText, percentText } from "../core/quantities.js";
 import { preferences } from "../core/preferences.js";
 import { address, route, setParams } from "../core/router.js";
+import { milliseconds } from "../core/times.js";
 import { statusLook, words } from "../core/words.js";
 import { Command, Empty, Shown, Status, Time } from "../parts/basics.js";
 import { PlainTable } from "../parts/plain_table.js";
+import { Usage } from "../parts/usage.js";
 import { GUTTER, TimelineScene } from "../parts/timeline_scene.js";
 
 /** @typedef {import("../parts/timeline_scene.js").TimelineData} TimelineData */
@@ -120,6 +122,8 @@ function Drawing({ data, selected, onSelect, onWidth }) {
     } else if (event.type === "pointermove" && drag.current) {
       drag.current.to = x;
       draw();
+    } else if (event.type === "pointermove") {
+      canvas.current.title = barText(data, scene.barAt(x, event.offsetY + box.current.scrollTop, width()));
     } else if (event.type === "pointerup" && drag.current) {
       const [from, to] = [drag.current.from, x].sort((first, second) => first - second);
       drag.current = null;
@@ -140,6 +144,25 @@ function Drawing({ data, selected, onSelect, onWidth }) {
   </div>`;
 }
 
+/** What a bar stands for; empty for none. @param {TimelineData} data @param {number} bar */
+function barText({ bars, lanes, statuses }, bar) {
+  if (bar < 0) return "";
+  return `${countText(bars.count[bar], "attempt")} ${statusLook(statuses[bars.status[bar]]).word} on ${lanes[bars.lane[bar]].label}, ${durationText(bars.end[bar] - bars.start[bar])}`;
+}
+
+/** Requested against used, of the attempt of a bar. @param {{id: number, job: number, end: number}} props */
+function AttemptUsage({ id, job, end }) {
+  const record = useData(`api/jobs/${job}`, {}, { live: false, everyMs: 0 });
+  const attempts = useData(`dash/workflows/${id}/jobs/${job}/attempts`, {}, { live: false, everyMs: 0 });
+  const asked = record.data?.resource_requirements_id;
+  const requirements = useData(asked ? `api/resource_requirements/${asked}` : null, {}, { live: false, everyMs: 0 });
+  const ended = (attempts.data?.attempts ?? []).filter((/** @type {any} */ each) => each.result);
+  const distance = (/** @type {any} */ each) => Math.abs((milliseconds(each.result.completion_time) ?? 0) - 1000 * end);
+  const nearest = ended.reduce((/** @type {any} */ best, /** @type {any} */ each) => (best && distance(best) <= distance(each) ? best : each), null);
+  return html`${record.data ? html`<p class="field-title">${record.data.name}${nearest ? `, attempt ${nearest.attempt_id} of run ${nearest.run_id}` : ""}</p>` : ""}
+    <${Usage} result=${nearest?.result} requirements=${requirements.data} />`;
+}
+
 /** @param {{id: number, data: TimelineData, bar: number, by: string}} props */
 function Selection({ id, data, bar, by }) {
   const { bars, lanes, statuses, from_s: begin } = data;
@@ -149,6 +172,7 @@ function Selection({ id, data, bar, by }) {
   const q = `${by === "host" ? `node:${lane.label}` : `runner:${lane.id}`} status:${label}`;
   return html`<section class="card" aria-label="Chosen bar" aria-live="polite">
     <p><b>${countText(count, "attempt")}</b>, ${statusLook(label).word}, on ${lane.label}, from <${Time} at=${1000 * (begin + bars.start[bar])} />, ${durationText(bars.end[bar] - bars.start[bar])}.</p>
+    ${count === 1 ? html`<${AttemptUsage} key=${bars.job_id[bar]} id=${id} job=${bars.job_id[bar]} end=${begin + bars.end[bar]} />` : ""}
     <p class="row"><a href=${address(["w", id, "j", bars.job_id[bar]])}>${count > 1 ? "The first job" : "The job"}</a>
       <a href=${address(["w", id, "jobs"], { q, sort: "-seconds" })}>Jobs of this ${by} with this status</a>
       ${count > 1 ? html`<button type="button" onClick=${() => setParams({ from: (begin + bars.start[bar]).toFixed(3), to: (begin + bars.end[bar]).toFixed(3) })}>Zoom to them</button>` : ""}</p>

@@ -1,12 +1,12 @@
 // The list of workflows: those that need their reader first, then what runs, then the rest.
 
 import { html, useState } from "../vendor/ui.js";
+import { openAction } from "../core/action_requests.js";
 import { isOwner } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { countText } from "../core/quantities.js";
 import { address, go, route, setParams } from "../core/router.js";
 import { commandKinds } from "../core/orders.js";
-import { openAction } from "../parts/actions.js";
 import { Command, Empty, Name, Shown, State, StatusBar, Time } from "../parts/basics.js";
 
 const PAGE = 100;

@@ -7,11 +7,18 @@ from typing import Any, Final
 from attrs import frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.dashboard.http.errors import RefusedError
-from torc_framework.dashboard.work.log_files import LogPlace, open_log
 from torc_framework.models.attempt_logs import output_dir_of
 from torc_framework.models.records import ComputeNodeRecord
-from torc_framework.resource_samples import ResourceSample, read_attempts, read_series, series_path
+from torc_framework.monitoring.log_files import LogPlace, open_log
+from torc_framework.monitoring.refusals import RefusedError
+from torc_framework.resource_samples import (
+    ResourceSample,
+    read_attempts,
+    read_series,
+    read_span,
+    read_usage,
+    series_path,
+)
 
 MOST_SOURCES: Final = 1_000
 """Most files that are looked for."""
@@ -31,6 +38,29 @@ class SampleSource:
     id: str
     run_id: int
     place: LogPlace
+
+
+JobUsage = dict[tuple[int, int], list[ResourceSample]]
+"""Samples of the attempts of one job, oldest first, by run and attempt."""
+
+
+@frozen
+class WorkflowUsage:
+    """What the jobs of a workflow used together, in equal parts of a time.
+
+    Attributes:
+        run_id: The run.
+        start_s: First sample, seconds since the epoch.
+        end_s: Last sample.
+        cpu_percent: Sum of CPU use; 100 is one core. None: no sample is of this part.
+        memory_bytes: Sum of memory.
+    """
+
+    run_id: int
+    start_s: float
+    end_s: float
+    cpu_percent: list[float | None]
+    memory_bytes: list[float | None]
 
 
 def sources(client: TorcClient, workflow_id: int, reader: str | None) -> dict[str, Any]:
@@ -83,6 +113,73 @@ def series(
         "t": [time for time, _ in points],
         **{name: [values[at] for _, values in points] for at, name in enumerate(_MEASURES)},
     }
+
+
+def job_usage(client: TorcClient, workflow_id: int, job_id: int, pairs: Sequence[tuple[int, int]]) -> JobUsage:
+    """Return the samples of a job's attempts, by run and attempt; attempts without samples here are left out.
+
+    Args:
+        pairs: Run and runner (compute node) of the attempts.
+    """
+    found: JobUsage = {}
+    folders: dict[int, tuple[Path, str] | None] = {}
+    for run_id, node_id in sorted({*pairs}):
+        if node_id not in folders:
+            folders[node_id] = _machine(client.get(ComputeNodeRecord, node_id))
+        machine = folders[node_id]
+        if machine is None:
+            continue
+        source = SampleSource("", run_id, _place(*machine, workflow_id, run_id))
+        try:
+            attempts = read_series(_checked(source, None), job_id)
+        except (RefusedError, OSError, ValueError):
+            continue
+        found |= {(run_id, each.attempt_id): each.samples for each in attempts}
+    return found
+
+
+def workflow_usage(client: TorcClient, workflow_id: int, most: int) -> WorkflowUsage | None:
+    """Return what the jobs of a workflow used together in its last run with samples; None if there are none here.
+
+    Args:
+        most: Most equal parts of the time.
+    """
+    by_run: dict[int, list[SampleSource]] = {}
+    for source in _sources(client, workflow_id):
+        by_run.setdefault(source.run_id, []).append(source)
+    for run_id in sorted(by_run, reverse=True):
+        spans: list[tuple[Path, float, float, int]] = []
+        for source in by_run[run_id]:
+            try:
+                path = _checked(source, None)
+                span = read_span(path)
+            except (RefusedError, OSError, ValueError):
+                continue
+            if span is not None:
+                spans.append((path, *span))
+        if spans:
+            return _added_up(run_id, spans, most)
+    return None
+
+
+def _added_up(run_id: int, spans: Sequence[tuple[Path, float, float, int]], most: int) -> WorkflowUsage:
+    """Return the sums of several files over the same parts of time, so many that each has samples of all files."""
+    columns = max(1, min(most, min(each[3] for each in spans) // 2))
+    start, end = min(each[1] for each in spans), max(each[2] for each in spans)
+    step = max((end - start) / columns, 0.001)
+    cpu: list[float | None] = [None] * columns
+    memory: list[float | None] = [None] * columns
+    for path, *_ in spans:
+        for place, percent, size in read_usage(path, start, step):
+            at = min(place, columns - 1)
+            cpu[at] = (cpu[at] or 0.0) + percent
+            memory[at] = (memory[at] or 0.0) + size
+    return WorkflowUsage(run_id, start, end, cpu, memory)
+
+
+def _machine(node: ComputeNodeRecord) -> tuple[Path, str] | None:
+    folder = output_dir_of(node)
+    return None if folder is None else (folder, node.hostname)
 
 
 def _sources(client: TorcClient, workflow_id: int) -> list[SampleSource]:

@@ -6,10 +6,11 @@ from typing import Any, Final, Literal
 
 from attrs import field, frozen
 
-from torc_framework.dashboard.http.errors import RefusedError
-from torc_framework.dashboard.http.limits import SPEC_BYTES
+from torc_framework.monitoring.refusals import RefusedError
 
 OptionKind = Literal["flag", "int", "float", "text", "path", "ids", "spec", "format", "spec_path"]
+SPEC_BYTES: Final = 16 << 20
+"""Longest spec that is sent as text."""
 _MAX_TEXT: Final = 2_000
 _MAX_IDS: Final = 10_000
 _SPEC_KINDS: Final = ("spec", "format", "spec_path")
@@ -102,6 +103,7 @@ class OfferedCommand:
         destroys: It deletes records, or stops jobs.
         is_long: It may take days, and its output is text.
         needs_workflow: It is about one workflow.
+        undo: How it is undone, or that it cannot be; empty if it changes nothing.
     """
 
     name: str
@@ -113,6 +115,7 @@ class OfferedCommand:
     is_long: bool = field(default=False, kw_only=True)
     needs_workflow: bool = field(default=True, kw_only=True)
     confirms: bool = field(default=False, kw_only=True)
+    undo: str = field(default="", kw_only=True)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -123,6 +126,7 @@ class OfferedCommand:
             "destroys": self.destroys,
             "is_long": self.is_long,
             "needs_workflow": self.needs_workflow,
+            "undo": self.undo,
             "options": [{"name": each.name, "kind": each.kind, "help": each.help} for each in self.options],
         }
 
@@ -156,6 +160,9 @@ _FORCE: Final = _option("force", "flag", "Also with inputs missing, and with job
 _OUTPUT_DIR: Final = _option("output_dir", "path", "Folder for logs.")
 _REASON: Final = _option("reason", "text", "Why; kept with the verdict.")
 _JOBS: Final = _option("jobs", "ids", "Ids of jobs; all that wait without it.")
+_NEW_RUN: Final = "There is no undo; the results and logs of earlier runs are kept."
+_STOPS: Final = "Cancel stops it; what jobs wrote until then stays."
+_RETRIED: Final = "There is no undo, but failed and canceled jobs can be retried."
 _MULTIPLIERS: Final = (
     _option("memory_multiplier", "float", "Factor by which memory grows after a job ran out of it."),
     _option("runtime_multiplier", "float", "Factor by which run time grows after a time-out."),
@@ -173,6 +180,7 @@ COMMANDS: Final[Mapping[str, OfferedCommand]] = {
             preview="dry_run",
             destroys=True,
             confirms=True,
+            undo="There is no undo.",
         ),
         OfferedCommand(
             "reinitialize",
@@ -180,6 +188,7 @@ COMMANDS: Final[Mapping[str, OfferedCommand]] = {
             ("workflows", "reinitialize", "{id}"),
             options=(_FORCE,),
             preview="dry_run",
+            undo=_NEW_RUN,
         ),
         OfferedCommand(
             "reset_status",
@@ -193,6 +202,7 @@ COMMANDS: Final[Mapping[str, OfferedCommand]] = {
             preview="impact",
             destroys=True,
             confirms=True,
+            undo="There is no undo: the present statuses of the jobs are not kept.",
         ),
         OfferedCommand(
             "run",
@@ -209,6 +219,8 @@ COMMANDS: Final[Mapping[str, OfferedCommand]] = {
                 _OUTPUT_DIR,
             ),
             is_long=True,
+            preview="impact",
+            undo=_STOPS,
         ),
         OfferedCommand(
             "submit",
@@ -218,6 +230,8 @@ COMMANDS: Final[Mapping[str, OfferedCommand]] = {
                 _option("ignore_missing_data", "flag", "Also with input files or user data missing."),
                 _OUTPUT_DIR,
             ),
+            preview="impact",
+            undo="Cancel releases the nodes and stops the jobs.",
         ),
         OfferedCommand(
             "watch",
@@ -230,10 +244,26 @@ COMMANDS: Final[Mapping[str, OfferedCommand]] = {
                 _OUTPUT_DIR,
             ),
             is_long=True,
+            preview="impact",
+            undo="Stopping it changes no job.",
         ),
-        OfferedCommand("cancel", "Cancel", ("workflows", "cancel", "{id}"), preview="impact", destroys=True),
-        OfferedCommand("archive", "Archive", ("workflows", "archive", "true", "{id}")),
-        OfferedCommand("unarchive", "Take out of the archive", ("workflows", "archive", "false", "{id}")),
+        OfferedCommand(
+            "cancel", "Cancel", ("workflows", "cancel", "{id}"), preview="impact", destroys=True, undo=_RETRIED
+        ),
+        OfferedCommand(
+            "archive",
+            "Archive",
+            ("workflows", "archive", "true", "{id}"),
+            preview="impact",
+            undo="Take out of the archive undoes it.",
+        ),
+        OfferedCommand(
+            "unarchive",
+            "Take out of the archive",
+            ("workflows", "archive", "false", "{id}"),
+            preview="impact",
+            undo="Archive undoes it.",
+        ),
         OfferedCommand(
             "delete",
             "Delete",
@@ -242,6 +272,7 @@ COMMANDS: Final[Mapping[str, OfferedCommand]] = {
             preview="impact",
             destroys=True,
             confirms=True,
+            undo="There is no undo. Export keeps a copy.",
         ),
         OfferedCommand(
             "recover",
@@ -249,6 +280,7 @@ COMMANDS: Final[Mapping[str, OfferedCommand]] = {
             ("recover", "{id}"),
             options=(*_MULTIPLIERS, _OUTPUT_DIR),
             preview="dry_run",
+            undo=_NEW_RUN,
         ),
         OfferedCommand(
             "pending_retry",
@@ -263,6 +295,7 @@ COMMANDS: Final[Mapping[str, OfferedCommand]] = {
                 _option("num_gpus", "int", "New GPUs."),
             ),
             preview="dry_run",
+            undo=_NEW_RUN,
         ),
         OfferedCommand(
             "pending_fail",
@@ -271,9 +304,14 @@ COMMANDS: Final[Mapping[str, OfferedCommand]] = {
             options=(_JOBS, _REASON),
             preview="dry_run",
             destroys=True,
+            undo=_RETRIED,
         ),
         OfferedCommand(
-            "sync_status", "Fail jobs of lost runners", ("workflows", "sync-status", "{id}"), preview="dry_run"
+            "sync_status",
+            "Fail jobs of lost runners",
+            ("workflows", "sync-status", "{id}"),
+            preview="dry_run",
+            undo=_RETRIED,
         ),
         OfferedCommand(
             "create",
@@ -288,6 +326,7 @@ COMMANDS: Final[Mapping[str, OfferedCommand]] = {
             ),
             preview="dry_run",
             needs_workflow=False,
+            undo="Delete undoes it, except for what its jobs have done.",
         ),
         OfferedCommand("execution_plan", "Execution plan", ("workflows", "execution-plan", "{id}")),
         OfferedCommand(

@@ -1,12 +1,14 @@
-"""The server of ``torc-dash --standalone``: started, stopped and started again by the dashboard, and ended with it."""
+"""The server of ``torc-dash --standalone`` and of ``torc tui``: started, stopped, and ended with it."""
 
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torc_framework.dashboard.upstream.identity import UpstreamServer
-from torc_framework.embedded import EmbeddedServer
+from torc_framework.monitoring.identity import UpstreamServer
+
+if TYPE_CHECKING:
+    from torc_framework.embedded import EmbeddedServer
 
 
 class StandaloneServer:
@@ -17,10 +19,11 @@ class StandaloneServer:
         upstream: Where the address is noted.
     """
 
-    def __init__(self, make: Callable[[], EmbeddedServer], upstream: UpstreamServer) -> None:
+    def __init__(self, make: "Callable[[], EmbeddedServer]", upstream: UpstreamServer) -> None:
         self._make, self._upstream = make, upstream
         self._server: EmbeddedServer | None = None
         self._lock = threading.Lock()
+        self._was_started = False
 
     def start(self) -> None:
         """Start the server unless it runs; wait until it listens.
@@ -41,15 +44,25 @@ class StandaloneServer:
             except BaseException:
                 server.close()
                 raise
-            self._server = server
+            self._server, self._was_started = server, True
 
     def stop(self) -> None:
         """Stop the server and wait for its end."""
         with self._lock:
             server, self._server = self._server, None
-            self._upstream.move(None)
             if server is not None:
+                self._upstream.move(None)
                 server.close()
+
+    @property
+    def was_started(self) -> bool:
+        """Whether it runs or has run."""
+        return self._was_started
+
+    def output(self) -> str:
+        """Return the end of what the present server wrote to standard error."""
+        server = self._server
+        return "" if server is None else server.output()
 
     def _is_running(self) -> bool:
         return self._server is not None and self._server.is_alive

@@ -16,14 +16,14 @@ from typing import Any, Final, Literal
 from attrs import frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.dashboard.http.errors import RefusedError
-from torc_framework.dashboard.work.context import WorkContext
-from torc_framework.dashboard.work.overview import job_of
 from torc_framework.logs.attempt_location import AttemptFinder, LocatedAttempt
 from torc_framework.models.attempt_logs import output_dir_of, runner_log_name
 from torc_framework.models.records import ComputeNodeRecord, ResultRecord, ScheduledComputeNodeRecord
 from torc_framework.models.runner_location import machine_of
 from torc_framework.models.stdio import DELETED
+from torc_framework.monitoring.context import WorkContext
+from torc_framework.monitoring.overview import job_of
+from torc_framework.monitoring.refusals import RefusedError
 
 Stream = Literal["stdout", "stderr"]
 STREAMS: Final[tuple[Stream, ...]] = ("stdout", "stderr")

@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from torc_framework.allocations.allocators import context_without_runner
 from torc_framework.allocations.state_queries import pending_reasons
 from torc_framework.client import TorcClient
-from torc_framework.dashboard.work.context import WorkContext
 from torc_framework.models.pending_reason import PendingReason
 from torc_framework.models.records import (
     ComputeNodeRecord,
@@ -19,6 +20,7 @@ from torc_framework.models.records import (
     UserDataRecord,
 )
 from torc_framework.models.statuses import LIVE
+from torc_framework.monitoring.context import WorkContext
 from torc_framework.next_step import next_step
 from torc_framework.reports.job_texts import last_line, log_finder
 from torc_framework.reports.status import read_status
@@ -35,13 +37,17 @@ _COUNTED: dict[str, type[Record]] = {
 }
 
 
-def overview(context: WorkContext, client: TorcClient, workflow_id: int, *, reads_logs: bool) -> dict[str, Any]:
+def overview(
+    context: WorkContext, client: TorcClient, workflow_id: int, *, reads_logs: bool, has_stages: bool = False
+) -> dict[str, Any]:
     """Return the document of ``torc status`` for a workflow, with its headline.
 
     Args:
         reads_logs: Add the last lines of failed jobs from their logs.
+        has_stages: Add the progress by stage, as ``progress``; the headline then has its numbers.
     """
-    report = read_status(client, workflow_id)
+    stages = client.progress_view(workflow_id) if has_stages else None
+    report = read_status(client, workflow_id, None if stages is None else stages.overview)
     step = next_step(client, report.progress, context.plugins.lazy_executors)
     lines: dict[int, str] = {}
     if reads_logs:
@@ -57,6 +63,8 @@ def overview(context: WorkContext, client: TorcClient, workflow_id: int, *, read
         duration_s=report.duration_s,
     )
     document = status_document(report, lines, None if step is None else step.as_dict())
+    if stages is not None:
+        document["progress"] = msgspec.to_builtins(stages)
     return {**document, "headline": sentence, "glyph": look.glyph, "colour": look.colour}
 
 
@@ -141,3 +149,13 @@ def job_of(client: TorcClient, workflow_id: int, job_id: int) -> JobRecord:
     if job.workflow_id != workflow_id:
         raise ApiError(404, f"workflow {workflow_id} has no job {job_id}")
     return job
+
+
+def queue_reasons(context: WorkContext, client: TorcClient, workflow_id: int) -> dict[str, str]:
+    """Return why queued allocations wait, by id; without those whose batch systems do not answer from here."""
+    waiting = client.find(ScheduledComputeNodeRecord, workflow_id=workflow_id, status="pending")
+    if not waiting:
+        return {}
+    there = context_without_runner(client, workflow_id)
+    reasons = pending_reasons(waiting, context.plugins, context.executor_options, there)
+    return {str(id_): str(reason) for id_, reason in reasons.items()}

@@ -7,8 +7,10 @@ from typing import Any, Final, Literal
 
 from attrs import frozen
 
-from torc_framework.dashboard.http.limits import SEARCH_BYTES, SEARCH_MATCHES
-
+SEARCH_BYTES: Final = 64 << 20
+"""Bytes of a log that one search reads."""
+SEARCH_MATCHES: Final = 1_000
+"""Most matches in one answer."""
 _CHUNK: Final = 1 << 20
 _AROUND: Final = 250
 """Bytes before and behind a match that are returned with it, as far as they are of its line."""

@@ -1,0 +1,1 @@
+"""Screens: the main screen, the viewer of logs and files, texts and questions."""

@@ -1,0 +1,161 @@
+"""Commands and steps by keys: a preview, a question with what will be destroyed, then the command itself."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from torc_framework.errors import TorcError
+from torc_framework.monitoring.command_children import command_text
+from torc_framework.monitoring.command_effects import sentences
+from torc_framework.monitoring.command_table import COMMANDS, OfferedCommand
+from torc_framework.monitoring.refusals import RefusedError
+from torc_framework.tui.screens.dialogs import ConfirmScreen, OutputScreen, PromptScreen
+from torc_framework.tui.work.commands import ChildCommand
+from torc_framework.tui.work.host import ScreenHost
+
+_FORCED: Final = {"initialize": "force", "reinitialize": "force"}
+"""Commands that are given with this flag when their preview names files or missing inputs."""
+_OTHER_WAYS: Final = {
+    "recover": ("retry_unknown", "also unexplained failures"),
+    "run": ("retry_failed", "with failed jobs again"),
+    "reset_status": ("failed_only", "only failed jobs"),
+}
+"""Another way to carry a command out, by the command: a flag, and what it means."""
+JOB_STEPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "cancel": ("uninitialized", "blocked", "ready"),
+    "terminate": ("pending", "running"),
+    "retry": ("failed", "terminated", "pending_failed"),
+}
+"""Steps of one job by key: the statuses in which each is offered."""
+
+
+class Orders:
+    """Carries out what keys order."""
+
+    def __init__(self, host: ScreenHost) -> None:
+        self._host = host
+
+    # --- commands of a workflow -------------------------------------------------------------------
+
+    def workflow(self, name: str, workflow_id: int | None, options: Mapping[str, Any] | None = None) -> None:
+        """Ask whether to carry a command out, with what it would do; then do it."""
+        from torc_framework.monitoring.overview import impact
+
+        command, given = COMMANDS[name], dict(options or {})
+        if command.preview == "impact" and workflow_id is not None:
+            self._host.ask(
+                "impact",
+                lambda client: impact(client, workflow_id),
+                lambda found: self._ask_impact(command, found, given),
+            )
+            return
+        preview: str | ChildCommand = f"{command.title} workflow {workflow_id}."
+        if command.preview == "dry_run":
+            arguments = command.arguments(workflow_id, given, dry_run=True)
+            started = self.start(arguments)
+            if started is None:
+                return
+            preview = started
+        self._confirm(command, workflow_id, given, preview)
+
+    def _ask_impact(self, command: OfferedCommand, found: Mapping[str, Any], options: dict[str, Any]) -> None:
+        text = "\n".join([f"Workflow {found['workflow_id']}, {found['name']}:", *sentences(found, command, options)])
+        if found["live_jobs"] and any(option.name == "force" for option in command.options):
+            options["force"] = True
+        self._confirm(command, found["workflow_id"], options, text)
+
+    def _confirm(
+        self, command: OfferedCommand, workflow_id: int | None, options: dict[str, Any], preview: str | ChildCommand
+    ) -> None:
+        arguments = command.arguments(workflow_id, options, dry_run=False)
+
+        def answered(yes: bool | None) -> None:
+            if isinstance(preview, ChildCommand):
+                force = _FORCED.get(command.name)
+                if yes and force and _needs_force(preview):
+                    arguments[:] = command.arguments(workflow_id, {**options, force: True}, dry_run=False)
+                self._host.setup.commands.abandon(preview)
+            if yes:
+                self.run(arguments, is_long=command.is_long)
+            elif yes is None and workflow_id is not None:
+                self.workflow(command.name, workflow_id, {**options, _OTHER_WAYS[command.name][0]: True})
+
+        title = f"{command.title} workflow {workflow_id}" if workflow_id is not None else command.title
+        option, other = _OTHER_WAYS.get(command.name, ("", ""))
+        other = "" if options.get(option) else other
+        self._host.show(ConfirmScreen(title, command_text(arguments), preview, other), answered)
+
+    def start(self, arguments: list[str], *, is_long: bool = False) -> ChildCommand | None:
+        """Start a command; say why if that fails."""
+        try:
+            return self._host.setup.commands.start(arguments, is_long=is_long, width=self._host.size.width)
+        except (TorcError, RefusedError) as error:
+            self._host.view.say(str(error), "red")
+            return None
+
+    def run(self, arguments: list[str], *, is_long: bool = False) -> None:
+        """Start a command and show its output."""
+        child = self.start(arguments, is_long=is_long)
+        if child is not None:
+            self._host.show(OutputScreen(child, self._ended))
+
+    def _ended(self, child: ChildCommand) -> None:
+        self._host.setup.commands.forget(child)
+        self._host.view.load_workflows()
+        self._host.view.refresh_all()
+
+    # --- new workflows ----------------------------------------------------------------------------
+
+    def new(self) -> None:
+        """Ask for a spec file; show what it would create; create it."""
+        folder = self._host.setup.context.folder
+        specs = sorted(
+            each.name for each in folder.iterdir() if each.suffix in (".yaml", ".yml", ".json", ".json5", ".kdl")
+        )
+        names = "\n".join(["Spec files here:", *specs[:200]]) if specs else "There are no spec files here."
+
+        def chosen(path: str | None) -> None:
+            if not path:
+                return
+            place = str((folder / Path(path).expanduser()).absolute())
+            self.previewed(f"Create a workflow from {path}", ["workflows", "create", place])
+
+        self._host.show(PromptScreen(f"Spec file, below {folder}", help_=names), chosen)
+
+    # --- steps of jobs ----------------------------------------------------------------------------
+
+    def job(self, step: str, workflow_id: int, job_id: int, status: str) -> None:
+        """Do a step of one job, after a preview."""
+        if step == "cancel" and status in JOB_STEPS["terminate"]:
+            step = "terminate"
+        if status not in JOB_STEPS[step]:
+            offered = ", ".join(each.replace("_", " ") for each in JOB_STEPS[step])
+            self._host.view.say(f"{step} is for jobs that are {offered}; job {job_id} is {status.replace('_', ' ')}")
+        elif step == "retry" and status == "pending_failed":
+            self.workflow("pending_retry", workflow_id, {"jobs": [job_id]})
+        else:
+            workflow = [str(workflow_id)] if step == "retry" else []
+            self.previewed(f"{step.capitalize()} job {job_id}", ["jobs", step, *workflow, str(job_id)])
+
+    def retry_all(self, workflow_id: int, filter_text: str) -> None:
+        """Retry the failed jobs that a filter finds, after a preview."""
+        chosen = ["--filter", filter_text] if filter_text else []
+        self.previewed("Retry failed jobs", ["jobs", "retry", str(workflow_id), *chosen])
+
+    def previewed(self, title: str, arguments: list[str]) -> None:
+        """Carry a command out that has ``--dry-run``, after a preview by it."""
+        preview = self.start([*arguments, "--dry-run"])
+        if preview is None:
+            return
+
+        def answered(yes: bool | None) -> None:
+            self._host.setup.commands.abandon(preview)
+            if yes:
+                self.run(arguments)
+
+        self._host.show(ConfirmScreen(title, command_text(arguments), preview), answered)
+
+
+def _needs_force(preview: ChildCommand) -> bool:
+    """Return whether a preview says that the command is refused without ``--force``."""
+    return preview.exit_code != 0 and "--force" in preview.tail()

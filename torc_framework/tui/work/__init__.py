@@ -1,0 +1,1 @@
+"""What runs beside the screens: requests, the event stream, commands, and the key table."""

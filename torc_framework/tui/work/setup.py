@@ -1,0 +1,91 @@
+"""What the screens are started with."""
+
+import threading
+from concurrent.futures import Future
+
+from attrs import define, field
+
+from torc_framework.client import TorcClient
+from torc_framework.models.progress import WorkflowOverview
+from torc_framework.monitoring.context import WorkContext
+from torc_framework.monitoring.identity import Identity, UpstreamServer
+from torc_framework.monitoring.standalone import StandaloneServer
+from torc_framework.tui.tables.server_state import ServerContact
+from torc_framework.tui.tables.workflow_list import read_workflows
+from torc_framework.tui.work.commands import ChildCommands
+from torc_framework.tui.work.rights import UserRights
+
+
+@define(eq=False)
+class TuiSetup:
+    """The server, who uses it, and what is shown first.
+
+    Attributes:
+        server: The server of this program; it is started at once if ``starts_server`` is true, else by a key.
+        user: Whose workflows are listed; None is everyone's.
+        own_user: The user of this process.
+        rights: What the person may do, as far as that is known.
+    """
+
+    context: WorkContext
+    upstream: UpstreamServer
+    identity: Identity
+    server: StandaloneServer
+    starts_server: bool
+    own_user: str
+    user: str | None
+    state: ServerContact = field(factory=ServerContact)
+    rights: UserRights = field(factory=UserRights)
+    commands: ChildCommands = field(init=False)
+    _begun: threading.Event = field(factory=threading.Event, init=False)
+    _first_error: Exception | None = field(default=None, init=False)
+    _first_page: "Future[tuple[list[WorkflowOverview], int]] | None" = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.commands = ChildCommands(self.context, self.identity)
+
+    def begin(self) -> None:
+        """Start the server in a thread and ask for the first page of workflows, while the screens are imported."""
+        answer: Future[tuple[list[WorkflowOverview], int]] = Future()
+        self._first_page = answer
+        threading.Thread(target=self._begin, args=(answer,), name="torc-tui-start", daemon=True).start()
+
+    def _begin(self, answer: "Future[tuple[list[WorkflowOverview], int]]") -> None:
+        try:
+            if self.starts_server:
+                self.server.start()
+        except Exception as error:  # whatever it is, the first request raises it
+            self._first_error = error
+        finally:
+            self._begun.set()
+        try:
+            answer.set_result(read_workflows(self.identity.client, self.user, 0))
+        except Exception as error:  # whatever it is, the screens say it
+            answer.set_exception(error)
+
+    def workflows(self, client: TorcClient, page: int) -> tuple[list[WorkflowOverview], int]:
+        """Return a page of the list of workflows, and their number.
+
+        Raises:
+            TorcError: the server did not answer, or refused.
+        """
+        first, self._first_page = self._first_page, None
+        return read_workflows(client, self.user, page) if first is None else first.result()
+
+    def client(self) -> TorcClient:
+        """Return the client; wait until the server of this program listens.
+
+        Raises:
+            ServerUnreachableError: there is no server now.
+            TorcError: the server of this program could not be started.
+        """
+        self._begun.wait()
+        error, self._first_error = self._first_error, None
+        if error is not None:
+            raise error
+        return self.identity.client
+
+    def close(self) -> None:
+        """End commands as they have to, and the server of this program."""
+        self.commands.close(stops_long=self.server.as_dict()["running"])
+        self.server.stop()
