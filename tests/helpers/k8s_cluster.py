@@ -14,6 +14,7 @@ import shutil
 import ssl
 import subprocess
 import tempfile
+import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -174,8 +175,19 @@ class Namespace:
         self.kubeconfig.write_text(json.dumps(content), encoding="utf-8")
 
     def create(self, kind: str, body: Document) -> Document:
-        """Create an object."""
-        return self.admin.call("POST", self.path(kind), body)
+        """Create an object, again and again while the API asks for that.
+
+        Pods are refused until the new namespace's default account has its token ("retry after the token is
+        automatically created").
+        """
+        give_up_at = time.monotonic() + 30
+        while True:
+            try:
+                return self.admin.call("POST", self.path(kind), body)
+            except ApiAnswer as answer:
+                if "ServerTimeout" not in str(answer) or time.monotonic() > give_up_at:
+                    raise
+            time.sleep(0.2)
 
     def get(self, kind: str, name: str) -> Document:
         """Return an object."""

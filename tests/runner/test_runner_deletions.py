@@ -105,7 +105,7 @@ def test_a_job_that_is_taken_and_claimed_again_runs_once_at_a_time(bench: Bench,
     log = bench.folder / "log"
     command = f"echo begin >> {log}; trap 'echo end >> {log}' EXIT; [ $(grep -c begin {log}) = 2 ] || sleep 60 & wait"
     workflow_id = bench.create(job("long", command))
-    running = Running(bench, workflow_id)
+    running = Running(bench, workflow_id, wait_for_new_jobs_s=30.0)
     eventually(lambda: log.exists() and bench.statuses(workflow_id)["long"] == "running")
     if way == "verdict":
         set_by_hand(bench, workflow_id, "long", "pending_failed")
