@@ -7,5 +7,6 @@ from ssh_hosts import SshHosts
 
 
 @pytest.mark.slow
-def test_connections(own_hosts: SshHosts, tmp_path: Path) -> None:
-    own_hosts.pytest(Path(__file__).with_name("inside_connection.py"), tmp_path / "inside")
+@pytest.mark.parametrize("subject", ["connections", "log_ins", "hostile_servers"])
+def test_connections(own_hosts: SshHosts, tmp_path: Path, subject: str) -> None:
+    own_hosts.pytest(Path(__file__).with_name("inside") / f"{subject}.py", tmp_path / "inside")

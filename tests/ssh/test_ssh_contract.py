@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from ssh_hosts import SshHosts
 
-INSIDE = Path(__file__).parent / "inside_ssh_contract.py"
+INSIDE = Path(__file__).with_name("inside") / "ssh_contract.py"
 
 
 @pytest.mark.crash

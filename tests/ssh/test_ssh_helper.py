@@ -8,4 +8,4 @@ from ssh_hosts import SshHosts
 
 @pytest.mark.slow
 def test_helpers(own_hosts: SshHosts, tmp_path: Path) -> None:
-    own_hosts.pytest(Path(__file__).with_name("inside_helper.py"), tmp_path / "inside")
+    own_hosts.pytest(Path(__file__).with_name("inside") / "helper.py", tmp_path / "inside")

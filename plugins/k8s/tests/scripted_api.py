@@ -187,3 +187,14 @@ def pod_list(version: int, *pods: dict[str, Any], token: str = "") -> dict[str, 
     """Return a page of a list of pods."""
     metadata = {"resourceVersion": str(version), **({"continue": token} if token else {})}
     return {"kind": "PodList", "metadata": metadata, "items": list(pods)}
+
+
+async def served(address: ClusterAddress, api: ScriptedApi, count: int = 2) -> list[str]:
+    """Send some requests, and return the tokens that arrived with all requests but those for the version."""
+    cluster = await Cluster.open(address)
+    try:
+        for _ in range(count):
+            await cluster.get("pods", "p")
+    finally:
+        await cluster.close()
+    return [request.headers["authorization"] for request in api.requests if not request.path.endswith("version")]

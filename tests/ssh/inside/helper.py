@@ -19,12 +19,6 @@ SETTINGS: Final = SshSettings(connect_timeout_s=10, keepalive_interval_s=1, keep
 SYSTEM: Final = SshSettings(connect_timeout_s=10, keepalive_interval_s=1, keepalive_count=3, ssh_command="ssh")
 
 
-@pytest.fixture(scope="module")
-def hosts() -> SshHosts:
-    """The hosts in whose client's network this process runs."""
-    return SshHosts(Path(os.environ["SSH_DEV_DIR"]))
-
-
 @pytest.fixture
 def full(hosts: SshHosts) -> Iterator[str]:
     """A host whose home is full."""
