@@ -1,5 +1,6 @@
 """The file of samples: what is written is read, also after the writer was killed."""
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -89,3 +90,23 @@ def test_the_use_of_all_jobs_over_time(tmp_path: Path) -> None:
     assert read_usage(path, 100.0, 2.0) == [(0, 150.0, 60), (1, 20.0, 10)]
     with pytest.raises(FileNotFoundError):
         read_usage(tmp_path / "none.db", 0.0, 1.0)
+
+
+def test_the_journal_is_deleted_at_the_end(tmp_path: Path) -> None:
+    """It stays between ticks; a file that a killed writer left with its journal is read, and written, as usual."""
+    path = tmp_path / "samples.db"
+    killed = SeriesWriter(path)
+    killed.add([ResourceSample(1, 1.0, 0.0, 0, 1)], {1: "a"})
+    journal = path.with_name(f"{path.name}-journal")
+    assert journal.exists()
+    copy = tmp_path / "copy" / path.name
+    copy.parent.mkdir()
+    shutil.copy(path, copy)
+    shutil.copy(journal, copy.with_name(journal.name))
+    assert [len(each.samples) for each in read_series(copy)] == [1]
+    writer = SeriesWriter(copy)
+    writer.add([ResourceSample(1, 2.0, 0.0, 0, 1)], {})
+    writer.close()
+    killed.close()
+    assert [*copy.parent.iterdir()] == [copy]
+    assert [len(each.samples) for each in read_series(copy)] == [2]

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
 from attrs import define, field
 from torc_k8s.cluster import Cluster, ClusterAddress
 
@@ -198,3 +199,13 @@ async def served(address: ClusterAddress, api: ScriptedApi, count: int = 2) -> l
     finally:
         await cluster.close()
     return [request.headers["authorization"] for request in api.requests if not request.path.endswith("version")]
+
+
+def forget_clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let neither the home folder nor the environment name a cluster or proxy; for a fixture."""
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))

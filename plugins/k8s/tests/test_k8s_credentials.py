@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_api import ApiRequest, ScriptedApi, run, served, write_kubeconfig
+from scripted_api import ApiRequest, ScriptedApi, forget_clusters, run, served, write_kubeconfig
 from torc_k8s.cluster import Cluster, ClusterAddress, ClusterUnreachable, exec_credentials, login, transport
 from torc_k8s.cluster.kubeconfig import select_context
 from torc_k8s.cluster.login import find_access, log_in
 
 from torc_framework.api import ConfigError
 
-pytestmark = pytest.mark.usefixtures("no_cluster")
+no_cluster = pytest.fixture(autouse=True)(forget_clusters)
 
 
 def with_server(tmp_path: Path, valid: str, user: dict[str, Any], count: int = 2) -> list[str]:

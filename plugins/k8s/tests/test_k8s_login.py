@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_api import ApiRequest, ScriptedApi, run, served, write_kubeconfig
+from scripted_api import ApiRequest, ScriptedApi, forget_clusters, run, served, write_kubeconfig
 from torc_k8s.cluster import Cluster, ClusterAddress, ClusterUnreachable, login
 from torc_k8s.cluster.kubeconfig import kubeconfig_files, select_context
 from torc_k8s.cluster.login import find_access, is_configured, log_in
 
 from torc_framework.api import ConfigError
 
-pytestmark = pytest.mark.usefixtures("no_cluster")
+no_cluster = pytest.fixture(autouse=True)(forget_clusters)
 
 
 # --- which files, which context -------------------------------------------------------------------
