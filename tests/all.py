@@ -23,6 +23,7 @@ may (as root on Debian), this program installs the services first.
 import ast
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -54,6 +55,10 @@ WORKERS = max(2, (os.cpu_count() or 1) * 3 // 2)
 PYTEST = ["-m", "pytest", "-n", str(WORKERS), "--dist", "worksteal"]
 TESTS_FAILED = 1
 """Exit code of pytest when it ran, and tests failed (pytest, "Exit codes")."""
+MAX_TRIED_AGAIN = 5
+"""Of so many tests that fail beside others each is tried once more by itself; more are a defect, not a busy machine."""
+FAILED_TESTS = ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed"
+"""Where pytest keeps the names of the tests that failed (pytest, "How to re-run failed tests", as JSON)."""
 
 
 class Tier(NamedTuple):
@@ -120,7 +125,8 @@ QUICK = ("unit", "store", "contract")
 QUICK_OPTIONS = ["-k", "not postgres"]
 ON_CLUSTERS = ("tests/slurm", "tests/k8s")
 """Folders whose tests mostly wait for a cluster; they run together, after all others."""
-CLUSTER_WORKERS = str(WORKERS + 2)
+IN_MORE_PROCESSES = ("-n", str(WORKERS + 2))
+"""Option of pytest for tests that mostly wait."""
 NOT_FIRST = (*ON_CLUSTERS, "tests/thirdparty")
 """Folders whose tests ``--quick`` leaves out although they changed: they take longer than it may."""
 
@@ -276,14 +282,21 @@ def start_build() -> "subprocess.Popen[bytes] | None":
     return subprocess.Popen(["nice", "-n", "19", str(ROOT / "tests" / "k8s" / "cluster.sh"), "build"])
 
 
-def run_clusters(folders: list[str], arguments: list[str]) -> int:
-    """Run the tests on clusters, in more processes than others as they mostly wait.
+def run_beside_others(arguments: list[str]) -> int:
+    """Run tests in several processes; return 0 if each passed, there or by itself.
 
-    Slurm and Kubernetes have time limits of their own, which a busy machine exceeds: a test that failed beside others
-    is tried once more by itself, and only a second failure counts.
+    A machine that three tests share is sometimes too slow for one of them, so a few that failed are tried once more,
+    one after the other. The output names them: a test that needs this should wait for what it expects.
     """
-    status = step([*PYTEST, "-n", CLUSTER_WORKERS, *folders, *arguments])
-    return step(["-m", "pytest", "--last-failed", *folders]) if status == TESTS_FAILED else status
+    FAILED_TESTS.unlink(missing_ok=True)  # it may name tests of earlier runs
+    status = step([*PYTEST, *arguments])
+    if status != TESTS_FAILED:
+        return status
+    failed = json.loads(FAILED_TESTS.read_bytes())
+    if len(failed) > MAX_TRIED_AGAIN:
+        return status
+    print("Failed beside others, tried once more:", *failed, sep="\n  ", flush=True)
+    return step(["-m", "pytest", *arguments, "--last-failed", "-n", "0"])
 
 
 def run_named(names: list[str], arguments: list[str]) -> list[int]:
@@ -292,17 +305,17 @@ def run_named(names: list[str], arguments: list[str]) -> list[int]:
     others = [folder for folder in folders if folder not in ON_CLUSTERS]
     clusters = [folder for folder in folders if folder in ON_CLUSTERS]
     statuses = [step([*PYTEST, *others, *arguments])] if others else []
-    return statuses + ([run_clusters(clusters, arguments)] if clusters else [])
+    return statuses + ([run_beside_others([*IN_MORE_PROCESSES, *clusters, *arguments])] if clusters else [])
 
 
 def run_everything() -> list[int]:
     """Run the checks and all tests."""
     build = start_build()
     ignored = [f"--ignore={folder}" for folder in ON_CLUSTERS]
-    statuses = [*map(step, CHECKS), step([*PYTEST, *ignored])]
+    statuses = [*map(step, CHECKS), run_beside_others(ignored)]
     if build is not None:
         build.wait()
-    return [*statuses, run_clusters([*ON_CLUSTERS], [])]
+    return [*statuses, run_beside_others([*IN_MORE_PROCESSES, *ON_CLUSTERS])]
 
 
 def leading_names(arguments: list[str]) -> list[str]:
