@@ -34,6 +34,7 @@ function Content({ id, data }) {
     ${data.description ? html`<p class="muted">${data.description}</p>` : ""}
     <section class="card" aria-label="State">
       <p class="headline" role="status">${data.headline}</p>
+      <${Lost} data=${data} />
       <${End} progress=${progress} />
       <${StatusBar} counts=${data.job_counts} />
       <${StatusCounts} counts=${data.job_counts} href=${(/** @type {string} */ label) => address(["w", id, "jobs"], { q: `status:${label}` })} />
@@ -51,6 +52,14 @@ function Content({ id, data }) {
 
 /** Whether the next step is only to watch, which this page does. @param {any} data */
 const isFollowed = (data) => /^torc watch \d+$/.test(data.next?.command ?? "");
+
+/** What became of the jobs of runners that are known to be dead, where no other runner is left. @param {{data: any}} props */
+function Lost({ data }) {
+  const { running = 0, pending = 0 } = data.progress.overview.counts;
+  if (data.runners.length || !(running + pending)) return "";
+  const [was, it] = running + pending === 1 ? ["was", "It counts"] : ["were", "They count"];
+  return html`<p>${countText(running + pending, "job")} ${was} with a runner that is dead. ${it} as terminated here; the next runner takes ${running + pending === 1 ? "it" : "them"} over.</p>`;
+}
 
 /** When the workflow will be done, and how fast it goes. @param {{progress: any}} props */
 function End({ progress }) {

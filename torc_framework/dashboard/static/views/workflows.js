@@ -12,7 +12,7 @@ import { Command, Empty, Name, Shown, State, StatusBar, Time } from "../parts/ba
 const PAGE = 100;
 const REFRESH_MS = 5000;
 
-/** @typedef {{workflow: any, run_id: number, is_canceled: boolean, is_archived: boolean, counts: Record<string, number>, interrupted: number, active_runners: number, queued_allocations: number, updated_at: number}} Entry */
+/** @typedef {{workflow: any, run_id: number, is_canceled: boolean, is_archived: boolean, counts: Record<string, number>, interrupted: number, active_runners: number, silent_runners: number, queued_allocations: number, updated_at: number}} Entry */
 
 export function Workflows() {
   const { params } = route.value;
@@ -66,11 +66,14 @@ function isUnderWay(entry) {
   return entry.active_runners > 0 || entry.queued_allocations > 0 || running + pending > 0;
 }
 
+/** Whether it has runners, and none of them has been heard of lately. @param {Entry} entry */
+const isSilent = ({ active_runners, silent_runners }) => active_runners > 0 && silent_runners >= active_runners;
+
 /** @param {Entry} entry */
 function needsAttention(entry) {
   const { failed = 0, terminated = 0, pending_failed = 0, ready = 0 } = entry.counts;
   if (entry.is_archived) return false;
-  if (failed || pending_failed || terminated) return true;
+  if (failed || pending_failed || terminated || isSilent(entry)) return true;
   return ready > 0 && !isUnderWay(entry) && !entry.is_canceled; // ready jobs, and nothing that would run them
 }
 
@@ -122,6 +125,7 @@ function stateOf(entry) {
   const total = Object.values(counts).reduce((sum, each) => sum + each, 0);
   if (entry.is_archived) return "archived";
   if (entry.is_canceled) return "canceled";
+  if (isSilent(entry) && count("running", "pending")) return "silent";
   if (isUnderWay(entry)) return "running";
   if (count("uninitialized", "disabled") === total) return "uninitialized";
   if (count("pending_failed")) return "pending_failed";
