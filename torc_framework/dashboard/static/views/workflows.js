@@ -103,7 +103,7 @@ function Card({ entry }) {
     </div>
     <div class="workflow-bar">
       <${StatusBar} counts=${counts} />
-      <span class="workflow-text"><${State} of=${stateOf(entry)} /> <span class="muted">${countText(counts.completed ?? 0)} of ${countText(total, "job")} done${troubles(counts)}</span></span>
+      <span class="workflow-text"><${State} of=${stateOf(entry)} /> <span class="muted">${countText(counts.completed ?? 0)} of ${countText(total, "job")} done${troubles(counts, stateOf(entry))}</span></span>
     </div>
     <div class="workflow-side">
       <span class="muted">${entry.updated_at ? html`<${Time} at=${entry.updated_at} ago />` : html`created <${Time} at=${workflow.timestamp} ago />`}</span>
@@ -112,9 +112,9 @@ function Card({ entry }) {
   </li>`;
 }
 
-/** @param {Record<string, number>} counts */
-function troubles({ failed = 0, pending_failed = 0, running = 0 }) {
-  const parts = [failed && `${countText(failed)} failed`, pending_failed && `${countText(pending_failed)} waiting for a verdict`, running && `${countText(running)} running`];
+/** @param {Record<string, number>} counts @param {string} state whose word is shown before */
+function troubles({ failed = 0, pending_failed = 0, running = 0 }, state) {
+  const parts = [failed && `${countText(failed)} failed`, pending_failed && (state === "pending_failed" ? `${countText(pending_failed)} failed` : `${countText(pending_failed)} waiting for a verdict`), running && `${countText(running)} running`];
   return parts.filter(Boolean).map((part) => `, ${part}`).join("");
 }
 
