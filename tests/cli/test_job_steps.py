@@ -103,7 +103,7 @@ def test_an_excluded_job_is_taken_in_again(torc: Torc, server: str) -> None:
         first, second = ids(server, workflow_id).values()
     assert torc("jobs", "cancel", first, "--url", server).returncode == 0
     refused = torc("jobs", "cancel", second, "--undo", "--url", server)
-    assert refused.stderr == f"Error: job {second} is ready: the undo is for jobs that are disabled\n"
+    assert refused.stderr == f"Error: job {second} is ready: cancel --undo is for jobs that are disabled\n"
     done = torc("jobs", "cancel", first, "--undo", "--url", server)
     assert done.stdout == f"Job {first} (a), which was disabled, is a part of the workflow again.\n"
     assert statuses(server, workflow_id) == {"a": "uninitialized", "b": "ready"}

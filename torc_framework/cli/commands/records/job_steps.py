@@ -23,7 +23,7 @@ _NAMED: Final = 10
 _REASON: Final = "a person decided so"
 _STEPS: Final[Mapping[str, tuple[tuple[str, ...], str, str]]] = {
     "cancel": (("uninitialized", "blocked", "ready"), "disabled", "excluded from the workflow"),
-    "undo": (("disabled",), "uninitialized", "a part of the workflow again"),
+    "cancel --undo": (("disabled",), "uninitialized", "a part of the workflow again"),
     "terminate": (("pending", "running"), "pending_failed", "taken from its runner, which stops it"),
 }
 """Steps: the statuses of jobs for which they are, the status that jobs get, and what happens to them."""
@@ -97,7 +97,7 @@ def cancel(
         torc jobs cancel 345 346 --dry-run
         torc jobs cancel 345 --undo
     """
-    _carry_out(ctx, "undo" if undo else "cancel", jobs, dry_run=dry_run)
+    _carry_out(ctx, "cancel --undo" if undo else "cancel", jobs, dry_run=dry_run)
 
 
 def terminate(ctx: typer.Context, jobs: _JobIds, *, dry_run: _DryRun = False) -> None:
@@ -124,9 +124,7 @@ def _carry_out(ctx: typer.Context, step: str, job_ids: Sequence[int], *, dry_run
     for job in found:
         if job.status not in statuses:
             expected = ", ".join(each.replace("_", " ") for each in statuses)
-            raise UserError(
-                f"job {job.id} is {_word(job)}: {'the undo' if step == 'undo' else step} is for jobs that are {expected}"
-            )
+            raise UserError(f"job {job.id} is {_word(job)}: {step} is for jobs that are {expected}")
     for job in found:
         if not dry_run:
             client.change_job_status(job.id or 0, status, client.workflow_status(job.workflow_id).run_id)
