@@ -349,7 +349,7 @@ _STEPS: Final[tuple[tuple[Callable[[_Situation], bool], Callable[[_Situation], N
     ),
     (
         lambda now: now.overview.is_silent and now.is_worked_on,
-        _fixed("torc workflows sync-status {}", "ends runners that are known to be gone, so that their jobs run again"),
+        _fixed("torc workflows sync-status {}", "ends runners that are known to be gone, and the jobs that they held"),
     ),
     (lambda now: now.is_worked_on, _fixed("torc watch {}", "follows the workflow")),
     (lambda now: bool(now.progress.failures), _of_failures),

@@ -63,7 +63,7 @@ function StepDialog({ id, job, step }) {
     refreshes.value += 1;
     setBusy(false);
   };
-  const buttons = html`<button type="button" onClick=${closeDialog}>Cancel</button>
+  const buttons = html`<button type="button" onClick=${closeDialog}>Back</button>
     <button type="button" class="primary" disabled=${server.value.isAway} aria-disabled=${isBusy} onClick=${carryOut}>${step.title}</button>`;
   return html`<${DialogBox} title=${step.title} buttons=${buttons}>
     <p>${job.name} (job ${job.id})</p>

@@ -134,6 +134,6 @@ function WorkflowActions({ id, data }) {
 function namesOf(data) {
   if (data.is_archived) return ["unarchive", "delete"];
   if (data.status === "uninitialized") return ["initialize", "run", "submit", "delete"];
-  if (data.status === "running") return ["run", "cancel"];
+  if (["running", "silent"].includes(data.status)) return ["run", "cancel"];
   return ["run", "submit", "reinitialize", "archive", "delete"];
 }
