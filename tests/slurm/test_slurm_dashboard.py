@@ -131,4 +131,5 @@ def test_a_workflow_on_the_cluster_is_canceled(cluster: Cluster, served_torc: Se
         _read_log(page, "stderr", "CANCELLED")
         dialog = _carry_out(shown, "Search Slurm logs", "Search Slurm logs")
         expect(dialog).to_contain_text("canceled", timeout=PATIENCE_MS)
+        expect(dialog.get_by_role("region", name="Errors")).to_contain_text("good, bad")
         _picture(page, "slurm-search")
