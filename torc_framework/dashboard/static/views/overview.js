@@ -3,11 +3,10 @@
 import { html } from "../vendor/ui.js";
 import { withParams } from "../core/api.js";
 import { useData } from "../core/data.js";
-import { commandKinds } from "../core/orders.js";
 import { countText, durationText } from "../core/quantities.js";
 import { address } from "../core/router.js";
 import { clockText, exactTime, milliseconds, timeText } from "../core/times.js";
-import { ActionButton, NextStep } from "../parts/actions.js";
+import { ActionButton, commandsOf, NextStep } from "../parts/actions.js";
 import { Name, Shown, State, StatusBar, StatusCounts, Time } from "../parts/basics.js";
 import { PlainTable } from "../parts/plain_table.js";
 import { FailureCards } from "./failures.js";
@@ -125,15 +124,7 @@ function Waiting({ id }) {
 
 /** Commands that fit the state of a workflow. @param {{id: number, data: any}} props */
 function WorkflowActions({ id, data }) {
-  const names = namesOf(data).filter((name) => commandKinds.value[name]);
+  const names = commandsOf(data.is_archived ? "archived" : data.status, data.active_runners + data.queued_allocations > data.lost_runners.length);
   return html`<span class="row"><a class="button quiet" href=${withParams(`api/workflows/${id}/export`, { include_results: true })} download=${`workflow-${id}.json`}>Export</a>
-    ${names.map((name) => html`<${ActionButton} key=${name} name=${name} workflowId=${id} look=${name === "delete" ? "quiet" : ""} />`)}</span>`;
-}
-
-/** @param {any} data */
-function namesOf(data) {
-  if (data.is_archived) return ["unarchive", "delete"];
-  if (data.status === "uninitialized") return ["initialize", "run", "submit", "delete"];
-  if (["running", "silent"].includes(data.status)) return ["run", "cancel"];
-  return ["run", "submit", "reinitialize", "archive", "delete"];
+    ${names.filter((name) => name !== "reset_status").map((name) => html`<${ActionButton} key=${name} name=${name} workflowId=${id} look=${name === "delete" ? "quiet" : ""} />`)}</span>`;
 }

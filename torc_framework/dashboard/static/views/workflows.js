@@ -7,6 +7,7 @@ import { useData } from "../core/data.js";
 import { countText } from "../core/quantities.js";
 import { address, go, route, setParams } from "../core/router.js";
 import { commandKinds } from "../core/orders.js";
+import { commandsOf } from "../parts/actions.js";
 import { Command, Empty, Name, Shown, State, StatusBar, Time } from "../parts/basics.js";
 
 const PAGE = 100;
@@ -135,8 +136,7 @@ function stateOf(entry) {
 
 /** Commands on one workflow. @param {{entry: Entry}} props */
 function Menu({ entry }) {
-  const names = entry.is_archived ? ["unarchive", "delete"] : ["initialize", "run", "submit", "cancel", "reset_status", "archive", "delete"];
-  const offered = names.filter((name) => commandKinds.value[name]);
+  const offered = commandsOf(stateOf(entry), isUnderWay(entry));
   if (!offered.length) return null;
   const choose = (/** @type {any} */ event) => {
     const name = event.currentTarget.value;
