@@ -347,6 +347,10 @@ _STEPS: Final[tuple[tuple[Callable[[_Situation], bool], Callable[[_Situation], N
         lambda now: now.count("pending_failed") > 0,
         _fixed("torc pending list {}", "shows the failures that wait for a verdict"),
     ),
+    (
+        lambda now: now.overview.is_silent and now.is_worked_on,
+        _fixed("torc workflows sync-status {}", "ends runners that are known to be gone, and the jobs that they held"),
+    ),
     (lambda now: now.is_worked_on, _fixed("torc watch {}", "follows the workflow")),
     (lambda now: bool(now.progress.failures), _of_failures),
     *_REMAINING,

@@ -93,3 +93,20 @@ def test_cancel_and_terminate(torc: Torc, server: str) -> None:
     assert torc("jobs", "terminate", second, "--url", server).returncode == 0
     assert statuses(server, workflow_id) == {"a": "disabled", "b": "pending_failed"}
     assert torc("jobs", "terminate", 99_999, "--url", server).returncode != 0
+
+
+def test_an_excluded_job_is_taken_in_again(torc: Torc, server: str) -> None:
+    """The undo is for excluded jobs only; the job then runs after a reinitialize."""
+    with TorcClient(server) as client:
+        plan = Plan(WorkflowRecord(name="w", user="u"), [PlannedJob("a", "true"), PlannedJob("b", "true")])
+        workflow_id = client.create_from_plan(plan, initialize=True).id
+        first, second = ids(server, workflow_id).values()
+    assert torc("jobs", "cancel", first, "--url", server).returncode == 0
+    refused = torc("jobs", "cancel", second, "--undo", "--url", server)
+    assert refused.stderr == f"Error: job {second} is ready: cancel --undo is for jobs that are disabled\n"
+    done = torc("jobs", "cancel", first, "--undo", "--url", server)
+    assert done.stdout == f"Job {first} (a), which was disabled, is a part of the workflow again.\n"
+    assert statuses(server, workflow_id) == {"a": "uninitialized", "b": "ready"}
+    assert torc("workflows", "reinitialize", workflow_id, "--url", server).returncode == 0
+    assert torc("run", workflow_id, "--url", server).returncode == 0
+    assert statuses(server, workflow_id) == {"a": "completed", "b": "completed"}

@@ -1,5 +1,7 @@
 """The runners of a workflow in a browser."""
 
+import os
+import signal
 from pathlib import Path
 
 from browser_pages import DashPage
@@ -30,3 +32,26 @@ def test_a_runner_is_drained(page: DashPage, owner: DashReader, tmp_path: Path) 
     finally:
         gate.touch()
     expect(table.get_by_text("■ ended")).to_be_visible(timeout=PATIENCE_MS)
+
+
+def test_a_runner_that_was_killed_is_lost_everywhere(page: DashPage, owner: DashReader, tmp_path: Path) -> None:
+    """Headline, numbers and stages agree on the jobs of a dead runner, and the page says what becomes of them."""
+    wait = {"name": "wait", "command": f"while [ ! -e {tmp_path}/gate ]; do sleep 0.05; done"}
+    workflow = owner.create({"name": "killed", "jobs": [wait]})
+    run = owner.order("run", workflow, wait=0)
+    shown = page.show(f"w/{workflow}/runners").get_by_role("main")
+    expect(shown.get_by_text("▶ works")).to_be_visible(timeout=PATIENCE_MS)
+    (node,) = owner.get("api/compute_nodes", workflow_id=workflow)["items"]
+    os.kill(node["pid"], signal.SIGKILL)
+    while run["state"] == "running":
+        run = owner.get(f"dash/commands/{run['id']}", wait=20)
+    main = page.show(f"w/{workflow}").get_by_role("main")
+    expect(main.get_by_role("status")).to_contain_text("interrupted: 0 of 1 job done, 1 interrupted")
+    expect(main).to_contain_text("1 job was with a runner that is dead")
+    bars = main.get_by_role("img").evaluate_all("all => all.map(each => each.getAttribute('aria-label'))")
+    assert {bar for bar in bars if bar} == {"1 terminated"}
+    assert page.accessibility_findings() == []
+    expect(page.show(f"w/{workflow}/runners").get_by_role("main")).to_contain_text("✗ lost")
+    (tmp_path / "gate").touch()
+    owner.run_to_its_end(workflow)
+    assert owner.get(f"dash/workflows/{workflow}/overview")["status"] == "completed"

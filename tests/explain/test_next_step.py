@@ -103,6 +103,8 @@ def command(state: WorkflowProgress, *records: Any, shown: bool = False) -> str 
         (progress({"pending_failed": 1, "running": 3}, active_runners=1), [RUNNER], "torc pending list 1"),
         (progress({"running": 3, "failed": 1}, failures={"oom": 1}, active_runners=1), [RUNNER], "torc watch 1"),
         (progress({"running": 3}, active_runners=1), [DEAD], "torc run 1"),
+        (progress({"running": 3}, active_runners=1, silent_runners=1), [RUNNER], "torc workflows sync-status 1"),
+        (progress({"running": 3}, active_runners=2, silent_runners=1), [RUNNER], "torc watch 1"),
         (progress({"running": 3, "failed": 1}, failures={"oom": 1}, active_runners=1), [DEAD], "torc why-failed 1"),
         (progress({"ready": 3, "completed": 1}, active_runners=1), [RUNNER, SMALL], "torc watch 1"),
         (progress({"ready": 3}, active_runners=1), [RUNNER, HUGE], "torc explain 1"),

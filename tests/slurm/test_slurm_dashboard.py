@@ -7,17 +7,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from browser_pages import DashPage, open_dash, running_chromium
+from playwright.sync_api import Locator, Page, expect
 from slurm_cluster import Cluster, ServedTorc, eventually
+
+PATIENCE_MS = 120_000
 
 SPEC = """
 name: survey
 resource_requirements:
-  - {name: small, num_cpus: 1, memory: 50m, runtime: PT1M}
+  - {name: small, num_cpus: 1, memory: 50m, runtime: PT4M}
 jobs:
   - {name: good, command: 'while [ ! -e go ]; do sleep 0.2; done; hostname', resource_requirements: small, scheduler: s}
   - {name: bad, command: 'echo no calibration file >&2; exit 3', resource_requirements: small, scheduler: s}
 slurm_schedulers:
-  - {name: s, account: research, partition: short, mem: 200m, nodes: 1, walltime: '00:05:00', extra: %s}
+  - {name: s, account: research, partition: short, mem: 200m, nodes: 1, walltime: '00:08:00', extra: %s}
 actions:
   - {trigger_type: on_workflow_start, action_type: schedule_nodes, scheduler: s, scheduler_type: slurm}
 """
@@ -61,3 +64,72 @@ def test_a_queued_allocation_says_why_it_waits(cluster: Cluster, served_torc: Se
         eventually(lambda: "BeginTime" in served_torc("scheduled-compute-nodes", "list", "1"))
         _shown(page, "w/1/runners", "BeginTime")
         _picture(page, "slurm-queued")
+
+
+def _carry_out(page: Page, opener: str, confirmer: str) -> Locator:
+    """Open the dialog of a command, and carry it out; return the dialog."""
+    page.get_by_role("main").get_by_role("button", name=f"{opener}…").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name=confirmer, exact=True).click()
+    return dialog
+
+
+def _close(page: Page, dialog: Locator) -> None:
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+
+
+def _read_log(page: DashPage, stream: str, text: str) -> None:
+    """Show an output of the newest allocation."""
+    page.page.get_by_role("region", name="Allocations").last.get_by_role("button", name=stream).first.click()
+    dialog = page.page.get_by_role("dialog")
+    expect(dialog).to_contain_text(text, timeout=PATIENCE_MS)
+    _picture(page, f"slurm-{stream}")
+    _close(page.page, dialog)
+
+
+def test_a_workflow_on_the_cluster_from_submission_to_its_logs(cluster: Cluster, served_torc: ServedTorc) -> None:
+    """Submit, drain, output of the batch job, cancel, accounting and the search in logs, all in the page."""
+    cluster.write("w.yaml", SPEC % "'-c2'")
+    served_torc("workflows", "create", "w.yaml")
+    with _dash_of(cluster, served_torc) as url, running_chromium() as browser, open_dash(browser, url) as page:
+        shown = page.show("w/1")
+        dialog = _carry_out(shown, "Submit", "Submit")
+        expect(dialog).to_have_count(0, timeout=PATIENCE_MS)
+        eventually(lambda: served_torc.counts()["running"] == 1)
+        runners = page.show("w/1/runners").get_by_role("region", name="Runners").last
+        expect(runners).to_contain_text("works", timeout=PATIENCE_MS)
+        expect(runners).to_contain_text("slurm")
+        _picture(page, "slurm-runners")
+        runners.get_by_role("button", name="Drain").click()
+        expect(runners).to_contain_text("drains", timeout=PATIENCE_MS)
+        _picture(page, "slurm-drains")
+        (cluster.folder / "go").touch()
+        expect(runners).to_contain_text("ended", timeout=PATIENCE_MS)
+        _read_log(page, "stdout", "Runner of workflow 1: 2 attempts, 1 failed")
+        dialog = _carry_out(shown, "Slurm accounting", "Slurm accounting")
+        expect(dialog).to_contain_text("COMPLETED", timeout=PATIENCE_MS)
+        expect(dialog).to_contain_text("FAILED")
+        _picture(page, "slurm-accounting")
+        _close(shown, dialog)
+
+
+def test_a_workflow_on_the_cluster_is_canceled(cluster: Cluster, served_torc: ServedTorc) -> None:
+    """Its batch job ends, and the search in its logs finds and explains what Slurm wrote."""
+    cluster.write("w.yaml", SPEC % "'-c2'")
+    served_torc("submit", "w.yaml")
+    with _dash_of(cluster, served_torc) as url, running_chromium() as browser, open_dash(browser, url) as page:
+        eventually(lambda: served_torc.counts()["running"] == 1)
+        shown = page.show("w/1")
+        expect(shown.get_by_role("main").get_by_role("button", name="Cancel workflow…")).to_be_visible(
+            timeout=PATIENCE_MS
+        )
+        dialog = _carry_out(shown, "Cancel workflow", "Cancel workflow")
+        expect(dialog).to_have_count(0, timeout=PATIENCE_MS)
+        eventually(lambda: not served_torc.queue())
+        page.show("w/1/runners")
+        _read_log(page, "stderr", "CANCELLED")
+        dialog = _carry_out(shown, "Search Slurm logs", "Search Slurm logs")
+        expect(dialog).to_contain_text("canceled", timeout=PATIENCE_MS)
+        expect(dialog.get_by_role("region", name="Errors")).to_contain_text("good, bad")
+        _picture(page, "slurm-search")

@@ -1,5 +1,6 @@
 """The progress of workflows, and their jobs in groups by name."""
 
+import time
 from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
@@ -8,9 +9,11 @@ import pytest
 import sqlalchemy as sa
 
 from torc_framework.models.plan import PlannedJob
-from torc_framework.models.progress import RunTotals
+from torc_framework.models.progress import RunTotals, WorkflowOverview
+from torc_framework.models.runner_states import SILENT_AFTER_S
 from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
+from torc_framework.store.records.events import utc_text
 from torc_framework.store.runs import job_groups as job_groups_module
 from torc_framework.store.runs.job_groups import MAX_GROUPS, job_groups
 from torc_framework.store.runs.progress import workflow_overviews, workflow_progress
@@ -54,6 +57,26 @@ def test_the_progress_of_a_run(bench: Any) -> None:
     assert found["overview"]["active_runners"] == 1
     assert found["overview"]["updated_at"] > 0
     assert found["ready"] == {}
+
+
+def _overview(bench: Any) -> WorkflowOverview:
+    return WorkflowOverview(**progress_of(bench)["overview"])
+
+
+def test_a_workflow_whose_runners_are_all_silent(bench: Any) -> None:
+    """Runners that have not been heard of for minutes are counted; the state says so when none is left."""
+    bench.plan(1)
+    bench.start(0)
+    with bench.database.write() as tx:
+        tx.connection.execute(
+            sa.update(t.COMPUTE_NODE).values(last_heard_at=utc_text(time.time() - SILENT_AFTER_S - 5))
+        )
+    overview = _overview(bench)
+    assert (overview.active_runners, overview.silent_runners, overview.state) == (1, 1, "silent")
+    with bench.database.write() as tx:
+        tx.connection.execute(sa.update(t.COMPUTE_NODE).values(last_heard_at=utc_text()))
+    overview = _overview(bench)
+    assert (overview.silent_runners, overview.state) == (0, "running")
 
 
 def test_ready_jobs_by_their_requirements(bench: Any) -> None:

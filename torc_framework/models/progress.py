@@ -13,6 +13,7 @@ class WorkflowOverview(msgspec.Struct):
         counts: Jobs by status label; statuses without jobs are left out.
         interrupted: How many of the terminated jobs were interrupted: the next runner resumes them.
         active_runners: Runners that have not reported their end.
+        silent_runners: How many of those have not been heard of for `models.runner_states.SILENT_AFTER_S`.
         queued_allocations: Allocations that were requested and have not started.
         updated_at: Time of the newest event, milliseconds since the epoch; None without events.
     """
@@ -24,6 +25,7 @@ class WorkflowOverview(msgspec.Struct):
     counts: dict[str, int]
     interrupted: int = 0
     active_runners: int = 0
+    silent_runners: int = 0
     queued_allocations: int = 0
     updated_at: int | None = None
 
@@ -38,9 +40,16 @@ class WorkflowOverview(msgspec.Struct):
         return sum(self.counts.values())
 
     @property
+    def is_silent(self) -> bool:
+        """Whether it has runners, and all of them are silent."""
+        return 0 < self.active_runners <= self.silent_runners
+
+    @property
     def state(self) -> str:
         """The state of the workflow in one word."""
-        return workflow_state(self.counts, interrupted=self.interrupted, is_canceled=self.is_canceled)
+        return workflow_state(
+            self.counts, interrupted=self.interrupted, is_canceled=self.is_canceled, is_silent=self.is_silent
+        )
 
 
 class RunnerLoad(msgspec.Struct):

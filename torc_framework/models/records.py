@@ -265,9 +265,9 @@ class ComputeNodeRecord:
     is_draining: bool | None = _field(
         None, "It is asked to take no more jobs, and to end when those that it runs have ended.", ours=True
     )
-    last_heard_at: float | None = _field(
+    last_heard_at: str | None = _field(
         None,
-        "When it last reported to the server, seconds since the epoch; stored once a minute at most.",
+        "When it last reported to the server, UTC, ISO 8601; stored once a minute at most.",
         FieldAccess.SERVER,
         ours=True,
     )

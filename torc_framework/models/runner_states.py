@@ -1,5 +1,6 @@
 """What a runner does, as far as the server knows: it works, drains, is silent, or has ended."""
 
+from datetime import datetime
 from typing import Final, Literal
 
 from torc_framework.models.records import ComputeNodeRecord
@@ -10,6 +11,11 @@ SILENT_AFTER_S: Final = 300.0
 server stores the time once a minute at most."""
 
 
+def heard_seconds(node: ComputeNodeRecord) -> float | None:
+    """Return when a runner last reported, seconds since the epoch; None if no time is known."""
+    return None if node.last_heard_at is None else datetime.fromisoformat(node.last_heard_at).timestamp()
+
+
 def runner_state(node: ComputeNodeRecord, now: float) -> RunnerState:
     """Return what a runner does at ``now``, seconds since the epoch.
 
@@ -17,6 +23,7 @@ def runner_state(node: ComputeNodeRecord, now: float) -> RunnerState:
     """
     if not node.is_active:
         return "ended"
-    if node.last_heard_at is not None and now - node.last_heard_at > SILENT_AFTER_S:
+    heard_s = heard_seconds(node)
+    if heard_s is not None and now - heard_s > SILENT_AFTER_S:
         return "silent"
     return "drains" if node.is_draining else "works"

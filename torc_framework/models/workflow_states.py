@@ -6,6 +6,7 @@ from typing import Final
 from torc_framework.models.statuses import DONE, LIVE, UNSUCCESSFUL, JobStatus
 
 CANCELED: Final = "canceled"
+SILENT: Final = "silent"
 RUNNING: Final = "running"
 PENDING_FAILED: Final = "pending_failed"
 INTERRUPTED: Final = "interrupted"
@@ -20,17 +21,21 @@ _DONE: Final = frozenset(status.label for status in DONE)
 _UNSUCCESSFUL: Final = frozenset(status.label for status in UNSUCCESSFUL)
 
 
-def workflow_state(counts: Mapping[str, int], *, interrupted: int = 0, is_canceled: bool = False) -> str:
+def workflow_state(
+    counts: Mapping[str, int], *, interrupted: int = 0, is_canceled: bool = False, is_silent: bool = False
+) -> str:
     """Return the state of a workflow; the first that applies.
 
     Args:
         counts: Numbers of jobs by status label.
         interrupted: How many of the terminated jobs were interrupted and run again.
         is_canceled: A person canceled the workflow.
+        is_silent: It has runners, and none of them has been heard of lately (`models.runner_states`).
     """
     present = {label for label, count in counts.items() if count}
     states = (
         (CANCELED, is_canceled),
+        (SILENT, is_silent and bool(present & _LIVE)),
         (RUNNING, bool(present & _LIVE)),
         (PENDING_FAILED, JobStatus.PENDING_FAILED.label in present),
         (INTERRUPTED, interrupted > 0),

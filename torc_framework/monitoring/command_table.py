@@ -161,7 +161,7 @@ _OUTPUT_DIR: Final = _option("output_dir", "path", "Folder for logs.")
 _REASON: Final = _option("reason", "text", "Why; kept with the verdict.")
 _JOBS: Final = _option("jobs", "ids", "Ids of jobs; all that wait without it.")
 _NEW_RUN: Final = "There is no undo; the results and logs of earlier runs are kept."
-_STOPS: Final = "Cancel stops it; what jobs wrote until then stays."
+_STOPS: Final = "Cancel workflow stops it; what jobs wrote until then stays."
 _RETRIED: Final = "There is no undo, but failed and canceled jobs can be retried."
 _MULTIPLIERS: Final = (
     _option("memory_multiplier", "float", "Factor by which memory grows after a job ran out of it."),
@@ -231,7 +231,7 @@ COMMANDS: Final[Mapping[str, OfferedCommand]] = {
                 _OUTPUT_DIR,
             ),
             preview="impact",
-            undo="Cancel releases the nodes and stops the jobs.",
+            undo="Cancel workflow releases the nodes and stops the jobs.",
         ),
         OfferedCommand(
             "watch",
@@ -248,7 +248,7 @@ COMMANDS: Final[Mapping[str, OfferedCommand]] = {
             undo="Stopping it changes no job.",
         ),
         OfferedCommand(
-            "cancel", "Cancel", ("workflows", "cancel", "{id}"), preview="impact", destroys=True, undo=_RETRIED
+            "cancel", "Cancel workflow", ("workflows", "cancel", "{id}"), preview="impact", destroys=True, undo=_RETRIED
         ),
         OfferedCommand(
             "archive",

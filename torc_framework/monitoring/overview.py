@@ -23,7 +23,7 @@ from torc_framework.models.statuses import LIVE
 from torc_framework.monitoring.context import WorkContext
 from torc_framework.next_step import next_step
 from torc_framework.reports.job_texts import last_line, log_finder
-from torc_framework.reports.status import read_status
+from torc_framework.reports.status import read_status, terminate_live
 from torc_framework.reports.status_document import status_document
 from torc_framework.system.process_identity import is_dead_runner
 from torc_framework.text.headline import WORKFLOW_LOOKS, headline_sentence
@@ -65,6 +65,9 @@ def overview(
     document = status_document(report, lines, None if step is None else step.as_dict())
     if stages is not None:
         document["progress"] = msgspec.to_builtins(stages)
+        if not report.runners:  # the stages have the numbers of the headline
+            for group in document["progress"]["groups"]:
+                terminate_live(group["counts"])
     return {**document, "headline": sentence, "glyph": look.glyph, "colour": look.colour}
 
 

@@ -37,6 +37,7 @@ class WorkflowStatusReport:
         failed: The first jobs of those that failed.
         failed_count: The number of jobs that failed.
         runners: Active runners that are not known to be dead.
+        lost_runners: Active runners that are known to be dead.
         remaining_s: Estimate of the seconds until all jobs have ended; None without one.
         duration_s: Seconds from the first start to the last end of an attempt; None unless nothing is under way.
     """
@@ -48,6 +49,7 @@ class WorkflowStatusReport:
     failed: tuple[FirstFailure, ...]
     failed_count: int
     runners: tuple[ComputeNodeRecord, ...]
+    lost_runners: tuple[ComputeNodeRecord, ...]
     remaining_s: float | None
     duration_s: float | None
 
@@ -55,7 +57,8 @@ class WorkflowStatusReport:
     def state(self) -> str:
         """The state of the workflow in one word."""
         is_canceled = self.progress.overview.is_canceled
-        return workflow_state(self.counts, interrupted=self.interrupted, is_canceled=is_canceled)
+        is_silent = self.progress.overview.is_silent
+        return workflow_state(self.counts, interrupted=self.interrupted, is_canceled=is_canceled, is_silent=is_silent)
 
 
 def read_status(client: TorcClient, workflow_id: int, seen: WorkflowOverview | None = None) -> WorkflowStatusReport:
@@ -69,15 +72,14 @@ def read_status(client: TorcClient, workflow_id: int, seen: WorkflowOverview | N
         progress.overview = seen
     overview = progress.overview
     runners: tuple[ComputeNodeRecord, ...] = ()
+    lost: tuple[ComputeNodeRecord, ...] = ()
     if overview.active_runners:
-        active = client.iterate(ComputeNodeRecord, workflow_id=workflow_id, is_active=True)
-        runners = tuple(runner for runner in active if not is_dead_runner(runner))
+        active = list(client.iterate(ComputeNodeRecord, workflow_id=workflow_id, is_active=True))
+        lost = tuple(runner for runner in active if is_dead_runner(runner))
+        runners = tuple(runner for runner in active if runner not in lost)
     counts, interrupted = dict(overview.counts), overview.interrupted
     if not runners:  # what dead runners held runs again with the next one
-        lost = sum(counts.pop(status.label, 0) for status in LIVE)
-        if lost:
-            counts["terminated"] = counts.get("terminated", 0) + lost
-            interrupted += lost
+        interrupted += terminate_live(counts)
     is_worked_on = any(counts.get(status.label) for status in LIVE)
     return WorkflowStatusReport(
         progress,
@@ -87,9 +89,18 @@ def read_status(client: TorcClient, workflow_id: int, seen: WorkflowOverview | N
         tuple(_failed_jobs(client, workflow_id, counts)),
         sum(counts.get(status.label, 0) for status in FAILURES) - interrupted,
         runners,
+        lost,
         estimate_remaining_s(progress, runners, time.time()) if is_worked_on else None,
         None if is_worked_on else _duration_s(progress),
     )
+
+
+def terminate_live(counts: dict[str, int]) -> int:
+    """Count jobs that dead runners held as terminated, in numbers of jobs by status; return how many these are."""
+    lost = sum(counts.pop(status.label, 0) for status in LIVE)
+    if lost:
+        counts["terminated"] = counts.get("terminated", 0) + lost
+    return lost
 
 
 def _failed_jobs(client: TorcClient, workflow_id: int, counts: dict[str, int]) -> list[FirstFailure]:

@@ -1,11 +1,13 @@
 """The status of workflows as JSON values, for ``torc status``, ``torc workflows list`` and the dashboard."""
 
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from torc_framework.models.progress import WorkflowOverview
-from torc_framework.models.records import field_names
+from torc_framework.models.progress import RunnerLoad, WorkflowOverview
+from torc_framework.models.records import ComputeNodeRecord, field_names
+from torc_framework.models.runner_states import runner_state
 from torc_framework.reports.job_texts import exit_text
 from torc_framework.reports.status import WorkflowStatusReport
 
@@ -27,6 +29,7 @@ def overview_values(overview: WorkflowOverview) -> dict[str, Any]:
         "job_counts": overview.counts,
         "interrupted_jobs": overview.interrupted,
         "active_runners": overview.active_runners,
+        "silent_runners": overview.silent_runners,
         "queued_allocations": overview.queued_allocations,
         "updated_at": updated,
     }
@@ -42,6 +45,7 @@ def status_document(
         next_step: The next step, as JSON values; None if nothing is left to do.
     """
     progress, overview = report.progress, report.progress.overview
+    now_s = time.time()
     loads = {load.compute_node_id: load for load in progress.loads}
     return {
         **overview_values(overview),
@@ -76,19 +80,23 @@ def status_document(
             }
             for each in report.failed
         ],
-        "runners": [
-            {
-                "compute_node_id": runner.id,
-                "hostname": runner.hostname,
-                "start_time": runner.start_time,
-                "num_cpus": runner.num_cpus,
-                "memory_gb": runner.memory_gb,
-                "jobs": loads[runner.id].jobs if runner.id in loads else 0,
-                "used_cpus": loads[runner.id].num_cpus if runner.id in loads else 0,
-                "used_memory_bytes": loads[runner.id].memory_bytes if runner.id in loads else 0,
-            }
-            for runner in report.runners
-        ],
+        "runners": [_runner_values(runner, loads.get(runner.id or 0), now_s) for runner in report.runners],
+        "lost_runners": [runner.id for runner in report.lost_runners],
         "next": next_step,
         "next_command": next_step and next_step["command"],
+    }
+
+
+def _runner_values(runner: ComputeNodeRecord, load: RunnerLoad | None, now_s: float) -> dict[str, Any]:
+    return {
+        "compute_node_id": runner.id,
+        "hostname": runner.hostname,
+        "state": runner_state(runner, now_s),
+        "start_time": runner.start_time,
+        "last_heard_at": runner.last_heard_at,
+        "num_cpus": runner.num_cpus,
+        "memory_gb": runner.memory_gb,
+        "jobs": load.jobs if load else 0,
+        "used_cpus": load.num_cpus if load else 0,
+        "used_memory_bytes": load.memory_bytes if load else 0,
     }

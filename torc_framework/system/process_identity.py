@@ -8,6 +8,7 @@ from typing import Any
 
 from torc_framework.models.records import ComputeNodeRecord
 from torc_framework.models.runner_location import machine_of
+from torc_framework.models.runner_states import runner_state
 from torc_framework.supervision.processes import process_start
 from torc_framework.supervision.supervisor import boot_id
 
@@ -50,6 +51,11 @@ def is_dead_runner(node: ComputeNodeRecord) -> bool:
     """Return whether a runner is a process of this machine that is certainly dead, by its process alone."""
     described: Mapping[str, Any] = node.scheduler if isinstance(node.scheduler, dict) else {}
     return machine_of(node) == os.uname().nodename and is_gone(described)
+
+
+def known_runner_state(node: ComputeNodeRecord, now: float) -> str:
+    """Return what a runner does at ``now``, seconds since the epoch: `runner_state`, or ``lost`` if it is dead."""
+    return "lost" if node.is_active and is_dead_runner(node) else runner_state(node, now)
 
 
 def _is_locked(path: Path) -> bool:

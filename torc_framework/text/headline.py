@@ -5,11 +5,12 @@ from typing import Any, Final
 
 from torc_framework.text.colours import painted, uses_unicode
 from torc_framework.text.quantities import count_text, duration_text
-from torc_framework.text.status_text import STATUS_LOOKS, StatusLook
+from torc_framework.text.status_text import RUNNER_LOOKS, STATUS_LOOKS, StatusLook
 from torc_framework.text.terminal import one_line
 
 WORKFLOW_LOOKS: Final[Mapping[str, StatusLook]] = {
     **{state: STATUS_LOOKS[state] for state in ("running", "completed", "failed", "canceled")},
+    "silent": RUNNER_LOOKS["silent"],
     "pending_failed": StatusLook("?", "?", "magenta", "waits for your verdict"),
     "interrupted": StatusLook("‖", "|", "yellow", "interrupted"),
     "out_of_time": StatusLook("‖", "|", "yellow", "out of time"),

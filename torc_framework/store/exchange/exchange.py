@@ -26,7 +26,7 @@ from torc_framework.store.job_state.interruptions import IS_INTERRUPTED, resume_
 from torc_framework.store.job_state.jobs_to_stop import take_stop_requests
 from torc_framework.store.job_state.propagation import is_finished, propagate
 from torc_framework.store.job_state.triggers import count_due_actions
-from torc_framework.store.records.events import TransactionEvents
+from torc_framework.store.records.events import TransactionEvents, utc_text
 from torc_framework.store.records.requirements import check_sort_method
 from torc_framework.store.runs.workflow_status import job_counts
 from torc_framework.store.tables.core import COMPUTE_NODE, JOB, WORKFLOW, WORKFLOW_ACTION, WORKFLOW_STATUS
@@ -42,7 +42,7 @@ class _WorkflowAndRunner(NamedTuple):
     has_actions: int
     runner_id: int | None
     is_draining: int | None
-    last_heard_at: float | None
+    last_heard_at: str | None
     has_jobs_to_stop: int
     has_interrupted: int
 
@@ -118,8 +118,8 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest, *, do_others_wa
         raise RuleError(f"Run ID mismatch: provided {request.run_id} but workflow status has {found.run_id}")
     if found.runner_id is None:
         raise NotFoundError("Compute node", request.compute_node_id)
-    if (now := time.time()) - (found.last_heard_at or 0.0) >= HEARD_EACH_S:
-        tx.run(_HEARD, now, request.compute_node_id)
+    if (found.last_heard_at or "") <= utc_text(time.time() - HEARD_EACH_S):  # times of this form compare as texts
+        tx.run(_HEARD, utc_text(), request.compute_node_id)
     events = TransactionEvents(workflow_id)
     named = {r.job_id for r in request.started} | {r.job_id for r in request.ended} | set(request.released)
     named.update(r.job_id for r in request.waiting)

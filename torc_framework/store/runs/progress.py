@@ -3,6 +3,7 @@
 No query reads a row for each job, except in indexes.
 """
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -11,6 +12,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from torc_framework.models.progress import RunnerLoad
+from torc_framework.models.runner_states import SILENT_AFTER_S
 from torc_framework.models.statuses import LIVE, JobStatus
 from torc_framework.store.database.sql import Row, Statement, Tx, first, ids_param, number, numbers, param
 from torc_framework.store.records.events import utc_text
@@ -43,14 +45,19 @@ _NEWEST_EVENT: Final = (
 _UPDATES: Final = Statement(sa.select(t.WORKFLOW.c.id, _NEWEST_EVENT).where(t.WORKFLOW.c.id.in_(ids_param())))
 
 
-def _count(table: sa.Table, condition: sa.ColumnElement[bool]) -> Statement:
-    """Return the query for the number of rows that satisfy a condition, by workflow."""
+def _count(table: sa.Table, condition: sa.ColumnElement[bool], *names: str) -> Statement:
+    """Return the query for the number of rows that satisfy a condition, by workflow; the names are its parameters."""
     column = table.c.workflow_id
-    return Statement(sa.select(column, sa.func.count()).where(column.in_(ids_param()), condition).group_by(column))
+    return Statement(
+        sa.select(column, sa.func.count()).where(column.in_(ids_param()), condition).group_by(column), *names
+    )
 
 
 _INTERRUPTED: Final = _count(t.JOB, t.JOB.c.is_interrupted != number(0))
 _RUNNERS: Final = _count(t.COMPUTE_NODE, _NODE.is_active == number(1))
+_SILENT: Final = _count(
+    t.COMPUTE_NODE, sa.and_(_NODE.is_active == number(1), _NODE.last_heard_at < param("heard")), "heard"
+)
 _QUEUED: Final = _count(SCHEDULED_COMPUTE_NODE, _ALLOCATION.status == sa.literal_column("'pending'"))
 
 
@@ -64,6 +71,7 @@ def workflow_overviews(tx: Tx, workflows: Sequence[Values]) -> list[Values]:
     interrupted, runners, queued, updates = (
         dict(_rows(tx, query, ids)) for query in (_INTERRUPTED, _RUNNERS, _QUEUED, _UPDATES)
     )
+    silent: dict[int, int] = dict(tx.rows_for(_SILENT, ids, utc_text(time.time() - SILENT_AFTER_S))) if runners else {}
     found = []
     for workflow in workflows:
         id_ = workflow["id"]
@@ -77,6 +85,7 @@ def workflow_overviews(tx: Tx, workflows: Sequence[Values]) -> list[Values]:
                 "counts": counts[id_],
                 "interrupted": interrupted.get(id_, 0),
                 "active_runners": runners.get(id_, 0),
+                "silent_runners": silent.get(id_, 0),
                 "queued_allocations": queued.get(id_, 0),
                 "updated_at": updates[id_],
             }

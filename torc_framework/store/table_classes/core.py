@@ -369,7 +369,7 @@ class ComputeNodeRow(Base, table=True):
     compute_node_type: str
     scheduler: Any = _json()
     is_draining: bool | None = None
-    last_heard_at: float | None = None
+    last_heard_at: str | None = None
 
 
 class RemoteWorkerRow(Base, table=True):

@@ -289,7 +289,7 @@ COMPUTE_NODE: Final = sa.Table(
     sa.Column("compute_node_type", sa.String, nullable=False),
     sa.Column("scheduler", sa.JSON(none_as_null=True)),
     sa.Column("is_draining", sa.Boolean),
-    sa.Column("last_heard_at", sa.Float),
+    sa.Column("last_heard_at", sa.String),
     sqlite_autoincrement=True,
 )
 REMOTE_WORKER: Final = sa.Table(

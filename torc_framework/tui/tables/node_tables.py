@@ -9,8 +9,7 @@ from torc_framework.client import TorcClient
 from torc_framework.models.progress import RunnerLoad
 from torc_framework.models.records import HINDRANCE, ComputeNodeRecord, ScheduledComputeNodeRecord
 from torc_framework.models.resources import parse_duration
-from torc_framework.models.runner_states import runner_state
-from torc_framework.system.process_identity import is_dead_runner
+from torc_framework.system.process_identity import known_runner_state
 from torc_framework.text.quantities import count_text, duration_text
 from torc_framework.text.status_text import RUNNER_LOOKS
 from torc_framework.text.terminal import one_line
@@ -101,7 +100,7 @@ def _load_cells(node: ComputeNodeRecord, load: RunnerLoad | None) -> tuple[Cell,
 
 
 def _runner_row(node: ComputeNodeRecord, load: RunnerLoad | None) -> TableRow:
-    look = RUNNER_LOOKS["lost" if node.is_active and is_dead_runner(node) else runner_state(node, time.time())]
+    look = RUNNER_LOOKS[known_runner_state(node, time.time())]
     cells: tuple[Cell, ...] = (
         text_cell(node.id),
         text_cell(node.hostname),

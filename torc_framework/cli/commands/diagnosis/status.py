@@ -14,7 +14,7 @@ from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.session import Session, session_of
 from torc_framework.cli.shared.workflow_list import workflow_list
 from torc_framework.errors import ExitStatus
-from torc_framework.models.workflow_states import CANCELED, FAILED, INTERRUPTED, PENDING_FAILED, RUNNING
+from torc_framework.models.workflow_states import CANCELED, FAILED, INTERRUPTED, PENDING_FAILED, RUNNING, SILENT
 from torc_framework.reports.job_texts import last_line, log_finder
 from torc_framework.reports.status_document import overview_values, status_document
 from torc_framework.text.terminal import print_line
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MOST_WORKFLOWS: Final = 30
 """Most workflows that the text shows; JSON has all."""
-_NEEDS_ACTION: Final = (PENDING_FAILED, FAILED, INTERRUPTED, CANCELED)
+_NEEDS_ACTION: Final = (PENDING_FAILED, FAILED, INTERRUPTED, CANCELED, SILENT)
 """States that need an action of the user."""
 _ENDED_WITHOUT_SUCCESS: Final = (FAILED, CANCELED, PENDING_FAILED)
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from torc_framework.cli.shared.listing import ListColumn, list_text
 from torc_framework.models.progress import LikeNamedJobs
+from torc_framework.models.runner_states import runner_state
 from torc_framework.reports.job_texts import exit_text
 from torc_framework.text.colours import painted, uses_unicode
 from torc_framework.text.headline import headline, trouble_texts
 from torc_framework.text.quantities import count_text, percent_text, relative_time_text, size_text
-from torc_framework.text.status_text import STATUS_LOOKS
+from torc_framework.text.status_text import RUNNER_LOOKS, STATUS_LOOKS
 
 if TYPE_CHECKING:
     from torc_framework.models.records import ComputeNodeRecord
@@ -207,6 +208,7 @@ def _runners(report: "WorkflowStatusReport") -> str:
         ListColumn("JOBS", jobs, right=True),
         ListColumn("CPUS", cpus, right=True),
         ListColumn("MEMORY", memory, right=True),
+        ListColumn("STATE", lambda runner: RUNNER_LOOKS[runner_state(runner, now_s)].word),
         ListColumn("STARTED", lambda runner: _since(runner.start_time, now_s)),
     ]
     text = list_text(columns, report.runners[:MOST_RUNNERS], indent="  ")

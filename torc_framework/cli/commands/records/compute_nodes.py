@@ -13,16 +13,18 @@ from torc_framework.cli.shared.record_options import record_option
 from torc_framework.cli.shared.session import session_of
 from torc_framework.errors import UserError
 from torc_framework.models.records import ComputeNodeRecord
-from torc_framework.models.runner_states import runner_state
+from torc_framework.models.runner_states import heard_seconds
+from torc_framework.system.process_identity import known_runner_state
 from torc_framework.text.quantities import size_text
 from torc_framework.text.terminal import print_line
 
 
 def _heard_text(node: ComputeNodeRecord) -> str:
     """Return how long ago an active runner was last heard of."""
-    if not node.is_active or node.last_heard_at is None:
+    heard_s = heard_seconds(node)
+    if not node.is_active or heard_s is None:
         return ""
-    return f"{seconds_text(max(0.0, time.time() - node.last_heard_at))} ago"
+    return f"{seconds_text(max(0.0, time.time() - heard_s))} ago"
 
 
 NODES = RecordCommands(
@@ -37,7 +39,7 @@ NODES = RecordCommands(
         ("CPUs", "num_cpus"),
         ("Memory", lambda node: size_text(node.memory_gb * 1024**3)),
         ("GPUs", "num_gpus"),
-        ("State", lambda node: runner_state(node, time.time())),
+        ("State", lambda node: known_runner_state(node, time.time())),
         ("Heard", _heard_text),
         ("Start Time", "start_time"),
         ("Duration", lambda node: seconds_text(node.duration_seconds)),

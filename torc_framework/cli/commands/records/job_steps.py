@@ -23,6 +23,7 @@ _NAMED: Final = 10
 _REASON: Final = "a person decided so"
 _STEPS: Final[Mapping[str, tuple[tuple[str, ...], str, str]]] = {
     "cancel": (("uninitialized", "blocked", "ready"), "disabled", "excluded from the workflow"),
+    "cancel --undo": (("disabled",), "uninitialized", "a part of the workflow again"),
     "terminate": (("pending", "running"), "pending_failed", "taken from its runner, which stops it"),
 }
 """Steps: the statuses of jobs for which they are, the status that jobs get, and what happens to them."""
@@ -79,16 +80,24 @@ def retry(
             print_line(f"Next: torc run {workflow_id}")
 
 
-def cancel(ctx: typer.Context, jobs: _JobIds, *, dry_run: _DryRun = False) -> None:
+def cancel(
+    ctx: typer.Context,
+    jobs: _JobIds,
+    *,
+    undo: Annotated[
+        bool,
+        typer.Option("--undo", help="Take excluded jobs in again; 'torc workflows reinitialize' makes them ready."),
+    ] = False,
+    dry_run: _DryRun = False,
+) -> None:
     """Exclude jobs that have not begun; what depends on them goes on waiting.
-
-    'torc jobs update JOB --status uninitialized' takes a job in again.
 
     Examples:
         torc jobs cancel 345
         torc jobs cancel 345 346 --dry-run
+        torc jobs cancel 345 --undo
     """
-    _carry_out(ctx, "cancel", jobs, dry_run=dry_run)
+    _carry_out(ctx, "cancel --undo" if undo else "cancel", jobs, dry_run=dry_run)
 
 
 def terminate(ctx: typer.Context, jobs: _JobIds, *, dry_run: _DryRun = False) -> None:

@@ -3,6 +3,7 @@
 import { signal, useEffect, useMemo, useRef } from "../vendor/ui.js";
 import { get, refreshes, server, withParams } from "./api.js";
 import { changes } from "./live.js";
+import { isUpdated } from "./preferences.js";
 
 /**
  * @template T
@@ -96,10 +97,10 @@ export function useData(path, params = {}, { live = true, everyMs = 30_000 } = {
     source.ask();
     const ask = () => source.ask();
     const ends = [
-      live ? changes.subscribe(skipFirst(ask)) : () => {},
+      live ? changes.subscribe(skipFirst(() => isUpdated() && ask())) : () => {},
       refreshes.subscribe(skipFirst(ask)),
     ];
-    const timer = everyMs ? setInterval(() => server.value.isAway || ask(), everyMs) : 0;
+    const timer = everyMs ? setInterval(() => server.value.isAway || !isUpdated() || ask(), everyMs) : 0;
     const onSeen = () => document.hidden || (source.isWanted && ask());
     document.addEventListener("visibilitychange", onSeen);
     return () => {

@@ -96,7 +96,7 @@ export async function runOrder(order, onProgress = () => {}) {
  */
 export function orderOf(text, workflowId) {
   const words = text.split(/\s+/);
-  const kind = commandKinds.value[words[1] === "workflows" ? words[2] : words[1]];
+  const kind = commandKinds.value[(words[1] === "workflows" ? words[2] : words[1] ?? "")?.replaceAll("-", "_")];
   const rest = words.slice(words[1] === "workflows" ? 3 : 2);
   if (words[0] !== "torc" || !kind || rest.shift() !== String(workflowId)) return null;
   /** @type {Record<string, any>} */
@@ -109,6 +109,12 @@ export function orderOf(text, workflowId) {
   }
   return { command: kind.name, workflow_id: workflowId, options };
 }
+
+/**
+ * Return a text as one word of a shell.
+ * @param {string} text
+ */
+export const shellWord = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 /**
  * Return the value of an option from its text.

@@ -4,10 +4,10 @@ import { effect, signal } from "../vendor/ui.js";
 
 const KEY = "torc-dash";
 
-/** @typedef {{theme: "system" | "light" | "dark", zone: "local" | "utc", density: "normal" | "compact"}} Preferences */
+/** @typedef {{theme: "system" | "light" | "dark", zone: "local" | "utc", density: "normal" | "compact", updates: "live" | "manual"}} Preferences */
 
 /** @type {Preferences} */
-const DEFAULTS = { theme: "system", zone: "local", density: "normal" };
+const DEFAULTS = { theme: "system", zone: "local", density: "normal", updates: "live" };
 
 /** @returns {Preferences} */
 function stored() {
@@ -39,6 +39,9 @@ effect(() => {
     // storage is off: the choices last as long as the page
   }
 });
+
+/** Whether data is asked for again by itself. */
+export const isUpdated = () => preferences.value.updates !== "manual";
 
 /** Whether the page is dark now. */
 export function isDark() {

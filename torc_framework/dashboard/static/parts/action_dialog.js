@@ -70,7 +70,7 @@ function ActionDialog({ name, workflowId, options: initial = {}, title, onDone }
   const isVain = isPreviewed && run !== null && runsNothing(run);
   const look = kind.destroys ? "danger" : !hasDryRun || (isPreviewed && !isVain) ? "primary" : "";
   const buttons = html`
-    <button type="button" onClick=${closeDialog}>Cancel</button>
+    <button type="button" onClick=${closeDialog}>Back</button>
     ${hasDryRun ? html`<button type="button" aria-disabled=${isBusy} class=${isPreviewed ? "" : "primary"} onClick=${() => start(true)}>Preview</button>` : ""}
     <button type="button" disabled=${isVain || server.value.isAway} aria-disabled=${isBusy} class=${look} onClick=${() => start(false)}>${title ?? kind.title}</button>
   `;

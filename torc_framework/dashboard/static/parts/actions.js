@@ -26,6 +26,23 @@ export function ActionButton({ name, workflowId, options = {}, label, look = "",
   return html`<button type="button" class=${look} disabled=${server.value.isAway} onClick=${open}>${label ?? kind.title}…</button>`;
 }
 
+const ENDED = ["run", "submit", "reinitialize", "reset_status", "archive", "delete"];
+/** Commands that fit the states of workflows; the others have those of ended ones. @type {Record<string, string[]>} */
+const FITTING = {
+  archived: ["unarchive", "delete"],
+  uninitialized: ["initialize", "run", "submit", "archive", "delete"],
+  running: ["run", "watch", "cancel", "delete"],
+  silent: ["run", "sync_status", "cancel", "delete"],
+};
+
+/**
+ * Return the names of the commands that fit a workflow and that the reader may run.
+ * @param {string} state
+ * @param {boolean} isUnderWay whether it has runners or queued allocations
+ */
+export const commandsOf = (state, isUnderWay) =>
+  (FITTING[state] ?? (isUnderWay ? FITTING.running : ENDED)).filter((name) => commandKinds.value[name]);
+
 /**
  * The next step that the server names: a button if torc-dash can run it, and the command.
  * @param {{next: {command: string, why: string, first: string | null} | null, workflowId: number}} props

@@ -6,6 +6,7 @@
 
 const SMALLEST = 0.02;
 const LARGEST = 4;
+const EDGE_PX = 8;
 const DRAG_PX = 4;
 /** How long a moved drawing rests before it is drawn anew; until then its picture is moved. */
 const REST_MS = 120;
@@ -142,14 +143,16 @@ export class CanvasView {
   }
 
   /**
-   * Show a part of the drawing.
+   * Show a part of the drawing, from its beginning if it has no room at the least scale.
    * @param {{left: number, top: number, right: number, bottom: number}} box
+   * @param {number} [least]
    */
-  fit({ left, top, right, bottom }) {
+  fit({ left, top, right, bottom }, least = SMALLEST) {
     const { clientWidth, clientHeight } = this.canvas;
     const room = Math.min(clientWidth / Math.max(1, right - left), clientHeight / Math.max(1, bottom - top));
-    const scale = Math.min(1, Math.max(SMALLEST, room * 0.94));
-    this.view = { scale, x: (clientWidth - scale * (left + right)) / 2, y: (clientHeight - scale * (top + bottom)) / 2 };
+    const scale = Math.min(1, Math.max(SMALLEST, least, room * 0.94));
+    const begin = (/** @type {number} */ from, /** @type {number} */ to, /** @type {number} */ size) => Math.max((size - scale * (to - from)) / 2, EDGE_PX) - scale * from;
+    this.view = { scale, x: begin(left, right, clientWidth), y: begin(top, bottom, clientHeight) };
     this.redraw();
   }
 

@@ -62,7 +62,7 @@ function RetryDialog({ id, q, about }) {
     refreshes.value += 1;
     setBusy(false);
   };
-  const buttons = html`<button type="button" onClick=${closeDialog}>Cancel</button>
+  const buttons = html`<button type="button" onClick=${closeDialog}>Back</button>
     <button type="button" class="primary" disabled=${!plan?.count || server.value.isAway} aria-disabled=${isBusy} onClick=${retry}>${plan?.count ? `Retry ${countText(plan.count, "job")}` : "Retry"}</button>`;
   return html`<${DialogBox} title="Retry failed jobs" buttons=${buttons}>
     <p>${about || html`The failed jobs ${q ? html`that match the filter <code>${q}</code>` : "of this workflow"}`}</p>

@@ -4,6 +4,7 @@ import { signal, useEffect, useMemo } from "../vendor/ui.js";
 import { refreshes } from "../core/api.js";
 import { skipFirst } from "../core/data.js";
 import { changes } from "../core/live.js";
+import { isUpdated } from "../core/preferences.js";
 
 export const PAGE_ROWS = 200;
 const MOST_PAGES = 20;
@@ -117,7 +118,10 @@ export class RowPages {
 export function useRowPages(load, keys) {
   const pages = useMemo(() => new RowPages(load), keys);
   useEffect(() => {
-    const ends = [changes, refreshes].map((each) => each.subscribe(skipFirst(() => pages.follow())));
+    const ends = [
+      changes.subscribe(skipFirst(() => isUpdated() && pages.follow())),
+      refreshes.subscribe(skipFirst(() => pages.follow())),
+    ];
     return () => {
       ends.forEach((end) => end());
       pages.end();

@@ -1,10 +1,10 @@
 // The frame of the page: heading, navigation, the state of the connection, and the chosen view.
 
 import { html, signal, useEffect, useRef } from "../vendor/ui.js";
-import { isOwner, send, server, session } from "../core/api.js";
+import { isOwner, refreshes, send, server, session } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { stream } from "../core/live.js";
-import { isDark, prefer } from "../core/preferences.js";
+import { isDark, isUpdated, prefer } from "../core/preferences.js";
 import { address, route, workflowId } from "../core/router.js";
 import { agoText, now, zoneName } from "../core/times.js";
 import { Login } from "../views/login.js";
@@ -46,6 +46,7 @@ function Header() {
     <a class="brand" href="#/w">Torc</a>
     <span class="grow"></span>
     <${Connection} />
+    ${isUpdated() ? "" : html`<button type="button" class="quiet" title="The page does not refresh by itself; Settings changes that" onClick=${() => (refreshes.value += 1)}>⟳ Refresh</button>`}
     <span class="zone" title="Times are shown in this zone">${zoneName()}</span>
     <button type="button" class="quiet" onClick=${() => prefer({ theme: isDark() ? "light" : "dark" })} aria-label=${isDark() ? "Light theme" : "Dark theme"}>${isDark() ? "☀" : "☾"}</button>
     <a class="button quiet" href="#/help" aria-label="Help">?</a>

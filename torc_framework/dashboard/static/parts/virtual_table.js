@@ -21,6 +21,8 @@ import { Failure } from "./basics.js";
 /** Browsers cut elements that are higher (Firefox at about 17 million pixels); positions are scaled above it. */
 const HIGHEST_PX = 8_000_000;
 const EXTRA_ROWS = 8;
+/** Most rows for which the table is no higher than they are. */
+const FEW_ROWS = 50;
 
 const rowHeight = () => (preferences.value.density === "compact" ? 24 : 32);
 
@@ -92,6 +94,7 @@ export function VirtualTable({ label, columns, pages, sort = "", onSort, onOpen,
     <div
       ref=${box}
       class=${isEmpty && empty ? "vtable is-empty" : "vtable"}
+      style=${{ maxHeight: total && total <= FEW_ROWS ? `calc(${full}px + 3.2rem)` : undefined }}
       role="grid"
       aria-label=${label}
       aria-rowcount=${total + 1}
@@ -133,7 +136,7 @@ export function VirtualTable({ label, columns, pages, sort = "", onSort, onOpen,
       </div>
       ${isEmpty ? empty : ""}
     </div>
-    <p class="vtable-foot">${footText(pages.total.value, first, inView)}</p>`;
+    <p class="vtable-foot">${pages.error.value && pages.total.value < 0 ? "" : footText(pages.total.value, first, inView)}</p>`;
 }
 
 /** @type {Record<string, (active: number, inView: number, total: number) => number>} */

@@ -59,9 +59,9 @@ async function load(id, kind, { params, sort, offset, limit }) {
 function readFilter(q, kind) {
   /** @type {Record<string, string>} */
   const params = {};
-  for (const [, field = kind.filters[0], quoted, plain] of q.matchAll(/(?:(\w+):)?(?:"([^"]*)"|(\S+))/g)) {
+  for (const [, field = kind.filters[0], quoted, plain] of q.matchAll(/(?:(\w+):)?(?:"((?:[^"\\]|\\.)*)"|(\S+))/g)) {
     if (!kind.filters.includes(field)) return { params, error: `No filter is called "${field}". There are: ${kind.filters.join(", ")}.` };
-    params[field] = quoted ?? plain;
+    params[field] = quoted?.replace(/\\(.)/g, "$1") ?? plain;
   }
   return { params, error: "" };
 }

@@ -2,6 +2,7 @@
 
 import { html, useEffect, useMemo, useState } from "../vendor/ui.js";
 import { useData } from "../core/data.js";
+import { shellWord } from "../core/orders.js";
 import { liveEvents, stream } from "../core/live.js";
 import { countText } from "../core/quantities.js";
 import { address, route, setParams } from "../core/router.js";
@@ -10,6 +11,7 @@ import { Command, Empty, Failure, Loading, Time } from "../parts/basics.js";
 import { PlainTable } from "../parts/plain_table.js";
 
 const STORED = 200;
+const STORED_OF_JOB = 1000;
 const MOST_SHOWN = 500;
 const LEVELS = ["debug", "info", "warning", "error"];
 
@@ -44,12 +46,14 @@ export function Events({ id }) {
     <p><${Command} text=${`torc events monitor ${id}`} /></p>`;
 }
 
-/** The events of one job, newest first. @param {{id: number, job: number}} props */
-export function JobEvents({ id, job }) {
-  const stored = useData("api/events", { workflow_id: id, limit: 2000, sort_by: "id", reverse_sort: true }, { live: false, everyMs: 0 });
+/** The events of one job, newest first. @param {{id: number, job: number, name: string}} props */
+export function JobEvents({ id, job, name }) {
+  const stored = useData("api/events", { workflow_id: id, text: name, limit: STORED_OF_JOB, sort_by: "id", reverse_sort: true }, { live: false, everyMs: 0 });
   const events = merged(stored.data?.items ?? [], liveEvents.value).filter((event) => event.data.job_id === job);
-  if (stored.data === null) return html`<${Loading} />`;
-  return events.length ? html`<${EventTable} id=${id} events=${events} />` : html`<p class="muted">None of the last ${countText(2000)} events of the workflow is about this job.</p>`;
+  if (stored.data === null) return stored.error ? html`<${Failure} error=${stored.error} />` : html`<${Loading} />`;
+  const rest = stored.data.has_more ? html`<p class="muted">Of the last ${countText(STORED_OF_JOB)} events with this name in them.</p>` : "";
+  return html`${events.length ? html`<${EventTable} id=${id} events=${events} />` : html`<p class="muted">No event is about this job.</p>`}${rest}
+    <p><${Command} text=${`torc events list ${id} --text ${shellWord(name)}`} /></p>`;
 }
 
 /** @param {{id: number, events: ShownEvent[]}} props */

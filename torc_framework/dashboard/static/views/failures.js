@@ -7,16 +7,17 @@ import { countText } from "../core/quantities.js";
 import { address } from "../core/router.js";
 import { classWord } from "../core/words.js";
 import { ActionButton, NextStep } from "../parts/actions.js";
-import { RetryButton } from "../parts/retry_jobs.js";
+import { RetryButton, retriedCount } from "../parts/retry_jobs.js";
 import { Copy, Empty, Failure, Loading, Shown, Time } from "../parts/basics.js";
 import { PlainTable } from "../parts/plain_table.js";
 import { PendingVerdicts } from "./verdicts.js";
 
 /** @param {{id: number}} props */
 export function Failures({ id }) {
+  const counts = useData(`api/workflows/${id}/job_counts`);
   return html`<header class="view-head"><h1>Failures</h1><span class="grow"></span>
-      <${ActionButton} name="recover" workflowId=${id} />
-      <${ActionButton} name="run" workflowId=${id} options=${{ retry_failed: true }} label="Retry failed jobs" />
+      ${counts.data && retriedCount(counts.data.counts) ? html`<${ActionButton} name="recover" workflowId=${id} />
+        <${ActionButton} name="run" workflowId=${id} options=${{ retry_failed: true }} label="Retry failed jobs" />` : ""}
     </header>
     <${PendingVerdicts} id=${id} />
     <${FailureCards} id=${id} most=${50} />
@@ -136,7 +137,7 @@ function CauseCard({ id, cause, total }) {
 /** @param {{evidence: {text: string, path?: string, line?: number, hint?: string | null}}} props */
 const Evidence = ({ evidence }) => html`<figure class="evidence">
   <pre>${evidence.text}</pre>
-  ${evidence.path ? html`<figcaption class="muted">${evidence.hint ? `${evidence.hint} ` : ""}${evidence.path}, line ${evidence.line} <${Copy} text=${evidence.path} label="Copy path" /></figcaption>` : ""}
+  ${evidence.path ? html`<figcaption class="muted">${evidence.hint ? html`${evidence.hint}<br />` : ""}${evidence.path}, line ${evidence.line} <${Copy} text=${evidence.path} label="Copy path" /></figcaption>` : ""}
 </figure>`;
 
 /** The endings of failed jobs as a table: does a node stand out? @param {{id: number}} props */

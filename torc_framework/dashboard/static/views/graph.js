@@ -5,13 +5,13 @@ import { useData } from "../core/data.js";
 import { countText } from "../core/quantities.js";
 import { preferences } from "../core/preferences.js";
 import { address, go, route, setParams } from "../core/router.js";
-import { words } from "../core/words.js";
+import { statusOrder, words } from "../core/words.js";
 import { ActionButton } from "../parts/actions.js";
-import { Empty, Name, Shown, StatusBar, StatusCounts } from "../parts/basics.js";
+import { Empty, Name, Shown, Status, StatusBar, StatusCounts } from "../parts/basics.js";
 import { CanvasView } from "../parts/canvas_view.js";
 import { GraphScene } from "../parts/graph_scene.js";
 import { PlainTable } from "../parts/plain_table.js";
-import { groupFilter } from "./overview.js";
+import { groupFilter, quoted } from "./overview.js";
 
 /** @typedef {import("../parts/graph_scene.js").GraphNode} GraphNode */
 /** @typedef {{kind: string, structure: string, nodes: GraphNode[], edges: [number, number, number][], layer_count: number, job_count: number, edge_count: number, omitted: number, omitted_edges?: number, total: number, offset: number}} GraphData */
@@ -19,6 +19,9 @@ import { groupFilter } from "./overview.js";
 const KINDS = [["jobs", "Jobs"], ["files", "Jobs and files"], ["user_data", "Jobs and user data"]];
 const NODES = 1000;
 const OPEN_NODES = 5000;
+/** Most boxes of a graph that is first seen at a scale at which they can be read, even if not all are in view. */
+const FEW_BOXES = 60;
+const READABLE = 0.5;
 
 /** @param {{id: number}} props */
 export function Graph({ id }) {
@@ -46,11 +49,18 @@ function Content({ id, data, isWhole, showsDrawing }) {
       : `${countText(data.nodes.length, "box", "boxes")} of ${countText(data.total)}.`}
       ${data.omitted ? ` ${countText(data.omitted)} are left out.` : ""}${data.omitted_edges ? ` ${countText(data.omitted_edges, "line")} are left out.` : ""}
       ${isWhole && !data.edges.length ? html` No dependencies: <a href=${address(["w", id, "jobs"])}>${countText(data.job_count, "independent job")}</a>.` : ""}</p>
+    <${Legend} nodes=${data.nodes} />
     ${showsDrawing ? html`<${Drawing} id=${id} data=${data} selected=${selected} onSelect=${setSelected} />` : ""}
     ${node ? html`<${Selection} id=${id} node=${node} />` : showsDrawing ? html`<p class="muted">Click a box for its jobs; double-click opens a group. Drag or use the arrow keys to move, the wheel or + and − to zoom.</p>` : ""}
     <${Paging} data=${data} />
     <h2>The same as a list</h2>
     <${NodeTable} id=${id} nodes=${data.nodes} />`;
+}
+
+/** The colours of the statuses that the boxes have. @param {{nodes: GraphNode[]}} props */
+function Legend({ nodes }) {
+  const labels = statusOrder().filter((label) => nodes.some((node) => node.counts?.[label]));
+  return labels.length ? html`<ul class="counts" aria-label="Colours">${labels.map((label) => html`<li key=${label}><span class=${`swatch bar-${label}`}></span> <${Status} of=${label} /></li>`)}</ul>` : "";
 }
 
 /** @param {{id: number, data: GraphData, selected: string | null, onSelect: (id: string | null) => void}} props */
@@ -68,7 +78,7 @@ function Drawing({ id, data, selected, onSelect }) {
     const made = new CanvasView(canvas.current, { draw: (...all) => scene.draw(...all), onClick, isHeavy: scene.isHeavy });
     view.current = made;
     made.resize();
-    made.fit(scene.box);
+    made.fit(scene.box, scene.nodes.length <= FEW_BOXES ? READABLE : 0);
     return () => made.end();
   }, [scene]);
   useEffect(() => {
@@ -98,9 +108,13 @@ const isGroup = (node) => !node.job_id && node.count > 1 && node.kind !== "rest"
 /** @param {GraphNode} node */
 const filterOf = (node) => (node.job_id ? `id:${node.job_id}` : groupFilter({ ...node, group: node.label }));
 
+/** The tables in which files and user data stand. @type {Record<string, string>} */
+const DATA_VIEWS = { file: "files", files: "files", user_data: "user_data" };
+
 /** What one can do with a node. @param {{id: number, node: GraphNode}} props */
 const NodeLinks = ({ id, node }) => html`<span class="row">
   ${isGroup(node) ? html`<a href=${address(["w", id, "graph"], { ...route.value.params, open: node.id, offset: "", around: "" })}>open</a>` : ""}
+  ${DATA_VIEWS[node.kind] ? html`<a href=${address(["w", id, "data", DATA_VIEWS[node.kind]], node.count === 1 ? { q: `name:${quoted(node.label)}` } : {})}>data</a>` : ""}
   ${node.kind === "jobs" ? html`<a href=${address(["w", id, "jobs"], { q: filterOf(node) })}>jobs</a>` : ""}
   ${node.job_id ? html`<a href=${address(["w", id, "j", node.job_id])}>job</a><a href=${address(["w", id, "graph"], { ...route.value.params, around: node.job_id, open: "", offset: "" })}>neighbours</a>` : ""}
 </span>`;

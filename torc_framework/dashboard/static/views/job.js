@@ -8,6 +8,7 @@ import { address } from "../core/router.js";
 import { classWord } from "../core/words.js";
 import { NextStep } from "../parts/actions.js";
 import { Copy, Duration, Empty, Name, Shown, Size, Status, Time } from "../parts/basics.js";
+import { JobSteps } from "../parts/job_steps.js";
 import { PlainTable } from "../parts/plain_table.js";
 import { secondsOf, Usage } from "../parts/usage.js";
 import { JobEvents } from "./events.js";
@@ -38,7 +39,7 @@ function Content({ place, job }) {
   return html`<header class="view-head">
       <p class="crumbs"><a href=${address(["w", place.id, "jobs"])}>Jobs</a> / ${place.job}</p>
       <h1><${Name} text=${job.name} /></h1><${Status} of=${job.status} />
-      <span class="grow"></span><${Copy} text=${job.name} label="Copy name" />
+      <${Copy} text=${job.name} label="Copy name" /><span class="grow"></span><${JobSteps} id=${place.id} job=${job} />
     </header>
     <${WhyHere} place=${place} job=${job} />
     ${list.length ? html`<${Attempts} place=${place} attempts=${list} chosen=${chosen} requirements=${requirements.data} />` : html`<${Empty} title="This job has not run." />`}
@@ -50,7 +51,7 @@ function Content({ place, job }) {
       ${tab === "evidence" ? html`<${Evidence} place=${place} />` : ""}
       ${tab === "command" ? html`<${CommandTab} job=${job} requirements=${requirements.data} />` : ""}
       ${tab === "dependencies" ? html`<${Dependencies} place=${place} job=${job} />` : ""}
-      ${tab === "events" ? html`<${JobEvents} id=${place.id} job=${place.job} />` : ""}
+      ${tab === "events" ? html`<${JobEvents} id=${place.id} job=${place.job} name=${job.name} />` : ""}
     </div>`;
 }
 
@@ -103,7 +104,6 @@ const sentence = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}.` :
 
 /** @param {{place: Place, attempts: any[], chosen: any, requirements: any}} props */
 function Attempts({ place, attempts, chosen, requirements }) {
-  
   const columns = [
     { title: "Attempt", show: (/** @type {any} */ each) => html`<a href=${address(["w", place.id, "j", place.job, "attempt", keyOf(each), ...(place.tab ? [place.tab] : [])])} aria-current=${each === chosen ? "true" : undefined}>${each.attempt_id} of run ${each.run_id}</a>` },
     { title: "Status", show: (/** @type {any} */ each) => html`<${Status} of=${each.status} />` },
@@ -149,7 +149,7 @@ function Evidence({ place }) {
   const why = useData(`dash/workflows/${place.id}/why-failed`, { job: place.job }, { live: false, everyMs: 0 });
   return html`<${Shown} from=${why}>${(/** @type {any} */ data) => html`
     <p><span class="tag">${classWord(data.verdict)}</span> ${data.reason ?? ""}</p>
-    ${data.telling_line ? html`<figure class="evidence"><pre>${data.telling_line.text}</pre><figcaption class="muted">${data.telling_line.hint ?? ""} ${data.telling_line.path}, line ${data.telling_line.line}</figcaption></figure>` : ""}
+    ${data.telling_line ? html`<figure class="evidence"><pre>${data.telling_line.text}</pre><figcaption class="muted">${data.telling_line.hint ? html`${data.telling_line.hint}<br />` : ""}${data.telling_line.path}, line ${data.telling_line.line}</figcaption></figure>` : ""}
     <ul>${(data.evidence ?? []).filter((/** @type {any} */ each) => each.kind !== "log").map((/** @type {any} */ each, /** @type {number} */ index) => html`<li key=${index}>${each.text}</li>`)}</ul>
     <${NextStep} next=${data.next} workflowId=${place.id} />
   `}<//>`;

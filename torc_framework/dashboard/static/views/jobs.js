@@ -3,6 +3,7 @@
 import { html, useState } from "../vendor/ui.js";
 import { get } from "../core/api.js";
 import { countText, durationText, requestedSecondsText } from "../core/quantities.js";
+import { shellWord } from "../core/orders.js";
 import { address, go, route, setParams } from "../core/router.js";
 import { classWord } from "../core/words.js";
 import { Command, Duration, Empty, Name, Size, Status, StatusCounts, Time } from "../parts/basics.js";
@@ -66,7 +67,7 @@ export function Jobs({ id }) {
     <${VirtualTable} label="Jobs" columns=${columns} pages=${pages} sort=${sort} onSort=${(/** @type {string} */ next) => setParams({ sort: next })}
       onOpen=${(/** @type {any} */ row) => go(["w", id, "j", row.id])}
       empty=${html`<${NoJobs} q=${q} />`} />
-    <p class="row"><${Command} text=${`torc jobs list ${id}${q ? ` --filter '${q.replaceAll("'", "'\\''")}'` : ""}`} />
+    <p class="row"><${Command} text=${`torc jobs list ${id}${q ? ` --filter ${shellWord(q)}` : ""}`} />
       ${retriedCount(counts) ? html`<${RetryButton} id=${id} q=${q} label=${`Retry the ${countText(retriedCount(counts), "failed job")} that ${retriedCount(counts) === 1 ? "matches" : "match"}`} />` : ""}</p>`;
 }
 

@@ -3,11 +3,10 @@
 import { html } from "../vendor/ui.js";
 import { withParams } from "../core/api.js";
 import { useData } from "../core/data.js";
-import { commandKinds } from "../core/orders.js";
 import { countText, durationText } from "../core/quantities.js";
 import { address } from "../core/router.js";
 import { clockText, exactTime, milliseconds, timeText } from "../core/times.js";
-import { ActionButton, NextStep } from "../parts/actions.js";
+import { ActionButton, commandsOf, NextStep } from "../parts/actions.js";
 import { Name, Shown, State, StatusBar, StatusCounts, Time } from "../parts/basics.js";
 import { PlainTable } from "../parts/plain_table.js";
 import { FailureCards } from "./failures.js";
@@ -34,6 +33,7 @@ function Content({ id, data }) {
     ${data.description ? html`<p class="muted">${data.description}</p>` : ""}
     <section class="card" aria-label="State">
       <p class="headline" role="status">${data.headline}</p>
+      <${Lost} data=${data} />
       <${End} progress=${progress} />
       <${StatusBar} counts=${data.job_counts} />
       <${StatusCounts} counts=${data.job_counts} href=${(/** @type {string} */ label) => address(["w", id, "jobs"], { q: `status:${label}` })} />
@@ -51,6 +51,14 @@ function Content({ id, data }) {
 
 /** Whether the next step is only to watch, which this page does. @param {any} data */
 const isFollowed = (data) => /^torc watch \d+$/.test(data.next?.command ?? "");
+
+/** What became of the jobs of runners that are known to be dead, where no other runner is left. @param {{data: any}} props */
+function Lost({ data }) {
+  const { running = 0, pending = 0 } = data.progress.overview.counts;
+  if (data.runners.length || !(running + pending)) return "";
+  const [was, it] = running + pending === 1 ? ["was", "It counts"] : ["were", "They count"];
+  return html`<p>${countText(running + pending, "job")} ${was} with a runner that is dead. ${it} as terminated here; the next runner takes ${running + pending === 1 ? "it" : "them"} over.</p>`;
+}
 
 /** When the workflow will be done, and how fast it goes. @param {{progress: any}} props */
 function End({ progress }) {
@@ -116,15 +124,7 @@ function Waiting({ id }) {
 
 /** Commands that fit the state of a workflow. @param {{id: number, data: any}} props */
 function WorkflowActions({ id, data }) {
-  const names = namesOf(data).filter((name) => commandKinds.value[name]);
+  const names = commandsOf(data.is_archived ? "archived" : data.status, data.active_runners + data.queued_allocations > data.lost_runners.length);
   return html`<span class="row"><a class="button quiet" href=${withParams(`api/workflows/${id}/export`, { include_results: true })} download=${`workflow-${id}.json`}>Export</a>
-    ${names.map((name) => html`<${ActionButton} key=${name} name=${name} workflowId=${id} look=${name === "delete" ? "quiet" : ""} />`)}</span>`;
-}
-
-/** @param {any} data */
-function namesOf(data) {
-  if (data.is_archived) return ["unarchive", "delete"];
-  if (data.status === "uninitialized") return ["initialize", "run", "submit", "delete"];
-  if (data.status === "running") return ["run", "cancel"];
-  return ["run", "submit", "reinitialize", "archive", "delete"];
+    ${names.filter((name) => name !== "reset_status").map((name) => html`<${ActionButton} key=${name} name=${name} workflowId=${id} look=${name === "delete" ? "quiet" : ""} />`)}</span>`;
 }

@@ -29,19 +29,20 @@ export function Runners({ id }) {
 export function RunnerTable({ id, isShort = false }) {
   const nodes = useData("api/compute_nodes", { workflow_id: id, limit: isShort ? 10 : 1000, sort_by: "id", reverse_sort: true, is_active: isShort ? true : undefined });
   const progress = useData(`api/workflows/${id}/progress`);
+  const status = useData(`dash/workflows/${id}/overview`);
   if (nodes.data === null) return nodes.error ? html`<${Failure} error=${nodes.error} />` : html`<${Loading} />`;
   const rows = [...nodes.data.items].sort((first, second) => Number(second.is_active) - Number(first.is_active));
   if (!rows.length) {
     return html`<${Empty} title=${isShort ? "No runner works on this now." : "No runner has worked on this."}>
       ${commandKinds.value.run ? html`<p class="row"><${ActionButton} name="run" workflowId=${id} label="Run here" /><${ActionButton} name="submit" workflowId=${id} /></p>` : ""}<//>`;
   }
+  const lost = new Set(status.data?.lost_runners ?? []);
   const loads = new Map((progress.data?.loads ?? []).map((/** @type {any} */ load) => [load.compute_node_id, load]));
   const load = (/** @type {any} */ node) => loads.get(node.id) ?? {};
   return html`<${PlainTable} label="Runners" rows=${rows} keyOf=${(/** @type {any} */ node) => node.id} columns=${[
     { title: "Runner", show: (/** @type {any} */ node) => html`<a href=${address(["w", id, "jobs"], { q: `runner:${node.id}` })}>${node.id}</a>` },
-    { title: "Host", show: (/** @type {any} */ node) => node.hostname },
-    { title: "State", show: (/** @type {any} */ node) => html`<span class="one-line"><${State} node=${node} />${!isShort && node.is_active ? html` <${DrainButton} node=${node} />` : ""}</span>` },
-    { title: "Kind", show: (/** @type {any} */ node) => node.compute_node_type },
+    { title: "Host", show: (/** @type {any} */ node) => html`${node.hostname} <span class="muted">${node.compute_node_type}</span>` },
+    { title: "State", show: (/** @type {any} */ node) => html`<${State} node=${node} isLost=${lost.has(node.id)} hasButton=${!isShort && node.is_active} />` },
     { title: "Jobs now", isNumber: true, show: (/** @type {any} */ node) => (node.is_active ? (load(node).jobs ?? 0) : "") },
     { title: "CPUs", isNumber: true, show: (/** @type {any} */ node) => html`<${Share} used=${node.is_active ? load(node).num_cpus : null} of=${node.num_cpus} text=${node.is_active && load(node).num_cpus !== undefined ? `${load(node).num_cpus} of ${node.num_cpus}` : node.num_cpus} />` },
     { title: "Memory", isNumber: true, show: (/** @type {any} */ node) => html`<${Share} used=${node.is_active ? load(node).memory_bytes : null} of=${GIB * node.memory_gb} text=${`${node.is_active && load(node).memory_bytes ? `${sizeText(load(node).memory_bytes)} of ` : ""}${sizeText(GIB * node.memory_gb)}`} />` },
@@ -54,13 +55,14 @@ export function RunnerTable({ id, isShort = false }) {
   ${nodes.data.has_more ? html`<p class="muted">${countText(rows.length)} of ${countText(nodes.data.total_count)}.</p>` : ""}`;
 }
 
-/** What a runner does, as `torc compute-nodes list` tells it. @param {{node: any}} props */
-function State({ node }) {
-  const heardS = node.last_heard_at ? Math.max(0, now.value / 1000 - node.last_heard_at) : 0;
+/** What a runner does, as `torc compute-nodes list` tells it. @param {{node: any, isLost: boolean, hasButton: boolean}} props */
+function State({ node, isLost, hasButton }) {
+  const heardAt = milliseconds(node.last_heard_at);
+  const heardS = heardAt === null ? 0 : Math.max(0, (now.value - heardAt) / 1000);
   const isSilent = node.is_active && heardS > words.value.silent_after_s;
-  const look = runnerLook(!node.is_active ? "ended" : isSilent ? "silent" : node.is_draining ? "drains" : "works");
-  const heard = node.is_active && node.last_heard_at ? `heard of ${durationText(heardS)} ago` : "";
-  return html`<span title=${heard}>${look.glyph} ${look.word}${isSilent ? html` <span class="muted">${heard}</span>` : ""}</span>`;
+  const look = runnerLook(!node.is_active ? "ended" : isLost ? "lost" : isSilent ? "silent" : node.is_draining ? "drains" : "works");
+  const heard = node.is_active && heardAt !== null ? `heard of ${durationText(heardS)} ago` : "";
+  return html`<span class="one-line"><span title=${heard}>${look.glyph} ${look.word}</span>${hasButton && !isLost ? html` <${DrainButton} node=${node} />` : ""}</span>${isSilent || isLost ? html`<br /><span class="muted one-line">${heard}</span>` : ""}`;
 }
 
 /** Asks a runner to take no more jobs, or to take jobs again. @param {{node: any}} props */

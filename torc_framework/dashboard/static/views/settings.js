@@ -11,6 +11,7 @@ const CHOICES = [
   { name: "theme", title: "Theme", values: [["system", "As the system"], ["light", "Light"], ["dark", "Dark"]] },
   { name: "zone", title: "Times", values: [["local", "In my zone"], ["utc", "In UTC"]] },
   { name: "density", title: "Rows of tables", values: [["normal", "Normal"], ["compact", "Compact"]] },
+  { name: "updates", title: "Refresh", values: [["live", "By itself, as things change"], ["manual", "Only when I press r or Refresh"]] },
 ];
 
 export function Settings() {

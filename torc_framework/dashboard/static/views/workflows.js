@@ -7,12 +7,13 @@ import { useData } from "../core/data.js";
 import { countText } from "../core/quantities.js";
 import { address, go, route, setParams } from "../core/router.js";
 import { commandKinds } from "../core/orders.js";
+import { commandsOf } from "../parts/actions.js";
 import { Command, Empty, Name, Shown, State, StatusBar, Time } from "../parts/basics.js";
 
 const PAGE = 100;
 const REFRESH_MS = 5000;
 
-/** @typedef {{workflow: any, run_id: number, is_canceled: boolean, is_archived: boolean, counts: Record<string, number>, interrupted: number, active_runners: number, queued_allocations: number, updated_at: number}} Entry */
+/** @typedef {{workflow: any, run_id: number, is_canceled: boolean, is_archived: boolean, counts: Record<string, number>, interrupted: number, active_runners: number, silent_runners: number, queued_allocations: number, updated_at: number}} Entry */
 
 export function Workflows() {
   const { params } = route.value;
@@ -66,11 +67,14 @@ function isUnderWay(entry) {
   return entry.active_runners > 0 || entry.queued_allocations > 0 || running + pending > 0;
 }
 
+/** Whether it has runners, and none of them has been heard of lately. @param {Entry} entry */
+const isSilent = ({ active_runners, silent_runners }) => active_runners > 0 && silent_runners >= active_runners;
+
 /** @param {Entry} entry */
 function needsAttention(entry) {
   const { failed = 0, terminated = 0, pending_failed = 0, ready = 0 } = entry.counts;
   if (entry.is_archived) return false;
-  if (failed || pending_failed || terminated) return true;
+  if (failed || pending_failed || terminated || isSilent(entry)) return true;
   return ready > 0 && !isUnderWay(entry) && !entry.is_canceled; // ready jobs, and nothing that would run them
 }
 
@@ -100,7 +104,7 @@ function Card({ entry }) {
     </div>
     <div class="workflow-bar">
       <${StatusBar} counts=${counts} />
-      <span class="workflow-text"><${State} of=${stateOf(entry)} /> <span class="muted">${countText(counts.completed ?? 0)} of ${countText(total, "job")} done${troubles(counts)}</span></span>
+      <span class="workflow-text"><${State} of=${stateOf(entry)} /> <span class="muted">${countText(counts.completed ?? 0)} of ${countText(total, "job")} done${troubles(counts, stateOf(entry))}</span></span>
     </div>
     <div class="workflow-side">
       <span class="muted">${entry.updated_at ? html`<${Time} at=${entry.updated_at} ago />` : html`created <${Time} at=${workflow.timestamp} ago />`}</span>
@@ -109,9 +113,9 @@ function Card({ entry }) {
   </li>`;
 }
 
-/** @param {Record<string, number>} counts */
-function troubles({ failed = 0, pending_failed = 0, running = 0 }) {
-  const parts = [failed && `${countText(failed)} failed`, pending_failed && `${countText(pending_failed)} waiting for a verdict`, running && `${countText(running)} running`];
+/** @param {Record<string, number>} counts @param {string} state whose word is shown before */
+function troubles({ failed = 0, pending_failed = 0, running = 0 }, state) {
+  const parts = [failed && `${countText(failed)} failed`, pending_failed && (state === "pending_failed" ? `${countText(pending_failed)} failed` : `${countText(pending_failed)} waiting for a verdict`), running && `${countText(running)} running`];
   return parts.filter(Boolean).map((part) => `, ${part}`).join("");
 }
 
@@ -122,6 +126,7 @@ function stateOf(entry) {
   const total = Object.values(counts).reduce((sum, each) => sum + each, 0);
   if (entry.is_archived) return "archived";
   if (entry.is_canceled) return "canceled";
+  if (isSilent(entry) && count("running", "pending")) return "silent";
   if (isUnderWay(entry)) return "running";
   if (count("uninitialized", "disabled") === total) return "uninitialized";
   if (count("pending_failed")) return "pending_failed";
@@ -131,8 +136,7 @@ function stateOf(entry) {
 
 /** Commands on one workflow. @param {{entry: Entry}} props */
 function Menu({ entry }) {
-  const names = entry.is_archived ? ["unarchive", "delete"] : ["initialize", "run", "submit", "cancel", "reset_status", "archive", "delete"];
-  const offered = names.filter((name) => commandKinds.value[name]);
+  const offered = commandsOf(stateOf(entry), isUnderWay(entry));
   if (!offered.length) return null;
   const choose = (/** @type {any} */ event) => {
     const name = event.currentTarget.value;

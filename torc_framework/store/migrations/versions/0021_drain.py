@@ -10,6 +10,6 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the request to drain, and the time in seconds since the epoch."""
+    """Add the request to drain, and the time: UTC, ISO 8601."""
     op.add_column("compute_node", sa.Column("is_draining", sa.Boolean(), nullable=True))
-    op.add_column("compute_node", sa.Column("last_heard_at", sa.Float(), nullable=True))
+    op.add_column("compute_node", sa.Column("last_heard_at", sa.String(), nullable=True))

@@ -20,6 +20,7 @@ export function Check({ options, onErrors, onCreated }) {
   const [checked, setChecked] = useState(/** @type {Run | null} */ (null));
   const [error, setError] = useState(/** @type {Error | null} */ (null));
   const [busy, setBusy] = useState("");
+  const [initializes, setInitializes] = useState(false);
   const attempt = async (/** @type {string} */ text, /** @type {() => Promise<void>} */ act) => {
     setBusy(text);
     setError(null);
@@ -47,6 +48,8 @@ export function Check({ options, onErrors, onCreated }) {
       }
       onCreated?.();
       tell(`Created workflow ${id}.`);
+      const begun = initializes && !runs ? await runOrder({ command: "initialize", workflow_id: id }) : null;
+      if (begun?.state === "failed") tell(`It is not initialized: ${begun.document?.error?.message ?? begun.error}`, { isError: true });
       if (runs) await send("POST", "dash/commands", { command: "run", workflow_id: id, wait: 0 });
       go(["w", id]);
     });
@@ -55,6 +58,7 @@ export function Check({ options, onErrors, onCreated }) {
       <button type="button" disabled=${Boolean(busy)} onClick=${check}>Check</button>
       <button type="button" disabled=${Boolean(busy) || server.value.isAway} class="primary" onClick=${() => create(false)}>Create</button>
       <button type="button" disabled=${Boolean(busy) || server.value.isAway} onClick=${() => create(true)}>Create and run here</button>
+      <label class="check"><input type="checkbox" checked=${initializes} onChange=${(/** @type {any} */ event) => setInitializes(event.currentTarget.checked)} /> Initialize it, so that runners find ready jobs</label>
       <span role="status" class="muted">${busy}</span>
     </p>
     <${Failure} error=${error} />

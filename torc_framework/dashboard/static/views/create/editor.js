@@ -58,7 +58,7 @@ export function Editor({ example }) {
       }}><option value="">Choose…</option>${EXAMPLES.map(({ name, title }) => html`<option key=${name} value=${name}>${title}</option>`)}</select></label>
     </div>
     <div class="editor">
-      <pre ref=${numbers} aria-hidden="true">${lines.map((_, index) => html`<span key=${index} class=${places.has(index + 1) ? "wrong" : ""}>${index + 1}\n</span>`)}</pre>
+      <pre ref=${numbers} aria-hidden="true">${lines.map((_, index) => html`<span key=${index} class=${places.has(index + 1) ? "wrong" : ""}>${`${index + 1}\n`}</span>`)}</pre>
       <textarea ref=${area} aria-label="Spec" spellcheck=${false} autocomplete="off" wrap="off" rows=${Math.min(32, Math.max(14, lines.length + 1))} value=${text}
         onFocus=${() => delete area.current.dataset.leaves} onKeyDown=${onKeyDown} onScroll=${() => (numbers.current.scrollTop = area.current.scrollTop)}
         onInput=${(/** @type {any} */ event) => set({ text: event.currentTarget.value, format })}></textarea>

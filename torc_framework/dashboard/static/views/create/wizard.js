@@ -71,7 +71,7 @@ function Field({ label, value, onChange, required = false, placeholder = "", isL
 }
 
 /** @param {StepProps} props */
-const Basics = ({ state, change }) => html`<div class="filters">
+const Basics = ({ state, change }) => html`<div class="filters starts">
     <${Field} label="Workflow name" required value=${state.name} placeholder="data-pipeline" onChange=${(/** @type {string} */ name) => change({ name })} />
     <${Field} label="Description" isLong value=${state.description} placeholder="What the workflow does" onChange=${(/** @type {string} */ description) => change({ description })} />
   </div>`;

@@ -1,0 +1,62 @@
+"""What the page offers for workflows: commands that fit their states, initializing new ones, refreshing by hand."""
+
+from pathlib import Path
+
+from browser_pages import DashPage
+from dash_bench import DashReader
+from playwright.sync_api import Page, expect
+
+PATIENCE_MS = 60_000
+ONE = {"jobs": [{"name": "a", "command": "true"}]}
+
+
+def _offered(page: Page, name: str) -> list[str]:
+    """Return the commands that the list offers for a workflow."""
+    return page.get_by_label(f"Actions of {name}").locator("option").all_inner_texts()[1:]
+
+
+def test_the_list_offers_what_fits(page: DashPage, owner: DashReader, tmp_path: Path) -> None:
+    """A new workflow can be initialized, an ended one reinitialized, and one that runs canceled."""
+    owner.create({"name": "new_one", **ONE})
+    owner.run_to_its_end(owner.create({"name": "ended_one", **ONE}))
+    wait = f"while [ ! -e {tmp_path}/gate ]; do sleep 0.05; done"
+    running = owner.create({"name": "running_one", "jobs": [{"name": "a", "command": wait}]})
+    owner.order("run", running, wait=0)
+    try:
+        main = page.show(f"w/{running}").get_by_role("main")
+        expect(main.get_by_role("button", name="Cancel workflow…")).to_be_visible(timeout=PATIENCE_MS)
+        expect(main.get_by_role("button", name="Watch and recover…")).to_be_visible()
+        shown = page.show("w")
+        assert _offered(shown, "new_one") == ["Initialize…", "Run here…", "Submit…", "Archive…", "Delete…"]
+        ended = ["Run here…", "Submit…", "Reinitialize…", "Reset…", "Archive…", "Delete…"]
+        assert _offered(shown, "ended_one") == ended
+        under_way = ["Run here…", "Watch and recover…", "Cancel workflow…", "Delete…"]
+        assert _offered(shown, "running_one") == under_way
+    finally:
+        (tmp_path / "gate").touch()
+
+
+def test_a_new_workflow_is_initialized_if_wanted(page: DashPage) -> None:
+    """As the wizard of the manual offers it."""
+    shown = page.show("create/editor?example=diamond")
+    shown.get_by_label("Initialize it").check()
+    shown.get_by_role("button", name="Create", exact=True).click()
+    main = shown.get_by_role("main")
+    expect(main.get_by_role("heading", name="diamond")).to_be_visible(timeout=PATIENCE_MS)
+    expect(main).to_contain_text("1 ○ready", timeout=PATIENCE_MS)
+    expect(main).to_contain_text("3 □blocked")
+
+
+def test_a_reader_may_refresh_by_hand(page: DashPage, owner: DashReader) -> None:
+    """The page then shows what it showed until the reader asks for more; the choice is kept."""
+    workflow = owner.create({"name": "still", **ONE})
+    page.show("settings").get_by_label("Only when I press r").check()
+    shown = page.show(f"w/{workflow}")
+    main = shown.get_by_role("main")
+    expect(main).to_contain_text("not started")
+    owner.run_to_its_end(workflow)
+    shown.wait_for_function("() => document.querySelector('.connection.live')")
+    expect(main).to_contain_text("not started")
+    shown.get_by_role("button", name="Refresh").click()
+    expect(main).to_contain_text("completed", timeout=PATIENCE_MS)
+    assert page.accessibility_findings() == []
