@@ -16,7 +16,7 @@ pytestmark = pytest.mark.e2e
 LISTS = {"name": "w", "jobs": [{"name": "a", "command": "echo hello"}]}
 
 
-@pytest.mark.parametrize("path", ["api/workflows", "dash/words", "dash/commands", "dash/workflows/1/events"])
+@pytest.mark.parametrize("path", ["api/workflows", "dash/words", "dash/commands", "dash/events?workflows=1"])
 def test_a_stranger_gets_nothing(dash: DashProgram, path: str) -> None:
     stranger = dash.reader()
     assert stranger.http.get(path).status_code == 401
@@ -188,7 +188,7 @@ def test_a_reader_that_does_not_read_costs_the_others_nothing(dash: DashProgram,
     idle = []
     for _ in range(8):
         connection = socket.create_connection(("127.0.0.1", urlsplit(dash.base).port or 0))
-        request = f"GET /dash/workflows/{id_}/events HTTP/1.1\r\nHost: localhost\r\nCookie: {cookies}\r\n\r\n"
+        request = f"GET /dash/events?workflows={id_} HTTP/1.1\r\nHost: localhost\r\nCookie: {cookies}\r\n\r\n"
         connection.sendall(request.encode())
         idle.append(connection)
     assert owner.get("api/workflows")["items"]
@@ -199,7 +199,7 @@ def test_a_reader_that_does_not_read_costs_the_others_nothing(dash: DashProgram,
 def test_a_session_has_a_limited_number_of_streams(dash: DashProgram, owner: DashReader) -> None:
     id_ = owner.create(LISTS)
     cookies = "; ".join(f"{name}={value}" for name, value in owner.http.cookies.items())
-    request = f"GET /dash/workflows/{id_}/events HTTP/1.1\r\nHost: localhost\r\nCookie: {cookies}\r\n\r\n"
+    request = f"GET /dash/events?workflows={id_} HTTP/1.1\r\nHost: localhost\r\nCookie: {cookies}\r\n\r\n"
     connections, statuses = [], []
     for _ in range(34):
         connection = socket.create_connection(("127.0.0.1", urlsplit(dash.base).port or 0))
@@ -305,7 +305,7 @@ def test_readers_log_in_as_themselves_and_see_what_they_may(guarded: DashProgram
     assert ana.get(f"dash/workflows/{id_}/overview")["name"] == "hers"
     for path in (f"api/workflows/{id_}", f"dash/workflows/{id_}/overview", f"dash/workflows/{id_}/explain"):
         assert ben.http.get(path).status_code in (403, 404), path
-    events = ben.http.get(f"dash/workflows/{id_}/events")
+    events = ben.http.get(f"dash/events?workflows={id_}")
     assert '"gone"' in events.text
 
 

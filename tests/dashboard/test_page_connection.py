@@ -1,4 +1,4 @@
-"""The page when the server goes away, behind a proxy, in several tabs, and for readers who may do less."""
+"""The page when the server goes away, behind a proxy, and for readers who may do less."""
 
 import os
 import shutil
@@ -97,23 +97,6 @@ def test_live_behind_nginx_at_a_prefix(browser: Browser, dash_behind_proxy: Dash
 def _requested(opened: DashPage) -> list[str]:
     script = "() => performance.getEntriesByType('resource').map((each) => each.name)"
     return list(opened.page.evaluate(script))
-
-
-def test_four_tabs_of_two_workflows_are_all_live(browser: Browser, dash: DashProgram, owner: DashReader) -> None:
-    """Each tab holds one stream, so that plain requests of the fourth still get a connection (six per host)."""
-    ids = [owner.create({"name": f"tab{n}", "jobs": [{"name": "a", "command": "true"}]}) for n in range(2)]
-    with open_dash(browser, dash.url) as opened:
-        context = opened.page.context
-        pages = [opened, *(DashPage(context.new_page(), opened.base) for _ in range(3))]
-        for number, each in enumerate(pages):
-            shown = each.show(f"w/{ids[number % 2]}")
-            expect(shown.locator(".connection")).to_have_text("● Live")
-        for id_ in ids:
-            owner.run_to_its_end(id_)
-        for each in pages:
-            expect(each.page.locator(".headline")).to_contain_text("completed: 1 job", timeout=BACK_MS)
-            each.show(f"w/{ids[0]}/jobs")
-            assert each.complaints == []
 
 
 def test_events_of_a_busy_workflow_leave_the_tab_small(browser: Browser, dash: DashProgram, owner: DashReader) -> None:

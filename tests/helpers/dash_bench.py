@@ -86,7 +86,7 @@ class Listener:
 
     def _listen(self) -> None:
         name = "message"
-        path = f"dash/workflows/{self._workflow_id}/events"
+        path = f"dash/events?workflows={self._workflow_id}"
         with (
             suppress(httpx2.HTTPError, RuntimeError),  # the test is over, and has closed the connection
             self._reader.http.stream("GET", path, headers=self._headers) as answer,

@@ -19,7 +19,9 @@ WORK_REQUESTS_OF_SESSION: Final = 32
 STREAMS: Final = 500
 """Event streams to readers."""
 STREAMS_OF_SESSION: Final = 32
-"""The same, of one session."""
+"""Workflows in the event streams of one session."""
+WORKFLOWS_OF_STREAM: Final = 32
+"""Workflows in one event stream to a reader."""
 FEEDS: Final = 64
 """Event streams from the server: one for each workflow and user."""
 FEED_IDLE_S: Final = 60.0

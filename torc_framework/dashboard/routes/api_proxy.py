@@ -97,7 +97,7 @@ class ApiProxy:
         if len(path) > _MAX_PATH or not _PATH.fullmatch(path) or not {".", "..", ""}.isdisjoint(segments):
             raise RefusedError(404, "there is no such endpoint")
         if _STREAM.fullmatch(path):
-            raise RefusedError(404, "events come from dash/workflows/ID/events, which readers share")
+            raise RefusedError(404, "events come from dash/events?workflows=ID, which readers share")
         query = request.scope["query_string"].decode("latin-1")
         return f"{self._upstream.base}/{path}" + (f"?{query}" if query else "")
 

@@ -1,7 +1,8 @@
-"""``dash/workflows/ID/events``: the events of a workflow for one reader, from the feed that its readers share.
+"""``dash/events``: the events of workflows for one browser, from the feeds that all readers of a workflow share.
 
-A reader keeps only the id up to which it has had all events. One that reads slowly has less frequent and larger
-batches; one that lacks more events than are kept is told to load everything anew.
+A browser has few connections to a host, so that its tabs share one stream, which has the events of all their workflows.
+A stream keeps for each workflow only the id up to which it has sent all events. One that is read slowly has less
+frequent and larger batches; one that lacks more events than are kept tells its reader to load everything anew.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import msgspec
+from attrs import define
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -25,6 +27,7 @@ from torc_framework.dashboard.http.limits import (
     STREAM_COMMENT_S,
     STREAMS,
     STREAMS_OF_SESSION,
+    WORKFLOWS_OF_STREAM,
 )
 from torc_framework.dashboard.http.streams import EndingStream
 from torc_framework.dashboard.upstream.event_feed import (
@@ -42,6 +45,25 @@ _MOST_SINGLE: Final = int(EVENTS_PER_SECOND * BATCH_S)
 """Most events of a batch that are sent one by one."""
 
 
+@define(eq=False)
+class _Position:
+    """How far the stream of one browser is in the feed of one workflow.
+
+    Attributes:
+        seen: Id up to which all events are sent; None until the feed has told where it begins.
+        told: The state of the feed that was sent last.
+    """
+
+    feed: EventFeed
+    seen: int | None
+    told: FeedState | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no event will come any more."""
+        return self.told is not None and self.told.name == GONE
+
+
 class EventStreams:
     """The route of event streams, with a count of the open ones."""
 
@@ -51,53 +73,52 @@ class EventStreams:
 
     def routes(self) -> list[Route]:
         """Return the route."""
-        return [Route("/dash/workflows/{id:int}/events", self.stream, methods=["GET"])]
+        return [Route("/dash/events", self.stream, methods=["GET"])]
 
     async def stream(self, request: Request) -> Response:
-        """Begin a stream after ``Last-Event-ID`` if that is given, otherwise with the next event."""
+        """Begin a stream of some workflows after ``Last-Event-ID`` if that is given, otherwise with the next events."""
         session = session_of(request)
         identity = self._logins.require_identity(session)
-        text = request.headers.get("last-event-id") or request.query_params.get("last_event_id")
-        if text is not None and not re.fullmatch("[0-9]{1,18}", text):
-            raise RefusedError(400, "Last-Event-ID is not the id of an event")
-        if session.streams >= STREAMS_OF_SESSION or self._open >= STREAMS:
+        ids = _workflows(request.query_params.get("workflows", ""))
+        seen = _last_ids(request.headers.get("last-event-id") or request.query_params.get("last_event_id"))
+        if session.streams + len(ids) > STREAMS_OF_SESSION or self._open >= STREAMS:
             raise RefusedError(429, "too many event streams are open; close a tab")
         wake = asyncio.Event()
+        feeds: list[EventFeed] = []
+
+        def leave() -> None:
+            for feed in feeds:
+                self._hub.leave(feed, wake)
+
         try:
-            feed = self._hub.join(identity, request.path_params["id"], wake)
+            for id_ in ids:
+                feeds.append(self._hub.join(identity, id_, wake))  # one by one: those before a refusal are left again
         except TooManyFeedsError:
+            leave()
             raise RefusedError(429, "events of too many workflows are read; try again later") from None
-        session.streams += 1
+        session.streams += len(ids)
         self._open += 1
 
         async def end() -> None:
-            session.streams -= 1
+            session.streams -= len(ids)
             self._open -= 1
-            self._hub.leave(feed, wake)
+            leave()
 
-        frames = self._frames(session, feed, wake, None if text is None else int(text))
+        frames = self._frames(session, [_Position(feed, seen.get(feed.workflow_id)) for feed in feeds], wake)
         return EndingStream(frames, end, headers=_HEADERS, media_type="text/event-stream")
 
     async def _frames(
-        self, session: ReaderSession, feed: EventFeed, wake: asyncio.Event, seen: int | None
+        self, session: ReaderSession, positions: list[_Position], wake: asyncio.Event
     ) -> AsyncIterator[bytes]:
-        told: FeedState | None = None
         last_batch = time.monotonic()
         while self._sessions.is_live(session):
             wake.clear()
-            if feed.state != told:
-                told = feed.state
-                yield _state_frame(feed)
-                if told.name == GONE:
-                    return
-            if feed.floor is not None and feed.last_id is not None:
-                seen = feed.last_id if seen is None else seen
-                if not feed.floor <= seen <= feed.last_id:
-                    yield _named_frame("resync", {"last_event_id": feed.last_id}, feed.last_id)
-                elif events := feed.after(seen):
-                    yield _batch(events, time.monotonic() - last_batch)
-                    last_batch = time.monotonic()
-                seen = feed.last_id
+            for position in positions:
+                if frames := _news(position, time.monotonic() - last_batch):
+                    yield frames + _last_ids_line(positions)
+            if all(position.is_over for position in positions):
+                return
+            last_batch = time.monotonic()
             await asyncio.sleep(BATCH_S)
             try:
                 await asyncio.wait_for(wake.wait(), STREAM_COMMENT_S)
@@ -105,25 +126,77 @@ class EventStreams:
                 yield b": still here\n\n"
 
 
-def _batch(events: list[FeedEvent], seconds: float) -> bytes:
+def _workflows(text: str) -> list[int]:
+    """Return the ids of the workflows of a stream, without repetitions.
+
+    Raises:
+        RefusedError: it is no list of 1 to `WORKFLOWS_OF_STREAM` ids (400).
+    """
+    if not re.fullmatch("[0-9]{1,18}(,[0-9]{1,18})*", text) or text.count(",") >= WORKFLOWS_OF_STREAM:
+        raise RefusedError(400, f"workflows has 1 to {WORKFLOWS_OF_STREAM} ids of workflows, with commas between them")
+    return [*dict.fromkeys(map(int, text.split(",")))]
+
+
+def _last_ids(text: str | None) -> dict[int, int]:
+    """Return the id of the last event by workflow, from ``WORKFLOW=EVENT,...``.
+
+    Raises:
+        RefusedError: it is something else (400).
+    """
+    if not text:
+        return {}
+    pair = "[0-9]{1,18}=[0-9]{1,18}"
+    if not re.fullmatch(f"{pair}(,{pair}){{0,{WORKFLOWS_OF_STREAM - 1}}}", text):
+        raise RefusedError(400, "Last-Event-ID is not that of a stream of events")
+    return {int(workflow): int(event) for workflow, _, event in (each.partition("=") for each in text.split(","))}
+
+
+def _last_ids_line(positions: list[_Position]) -> bytes:
+    """Return a frame without data, which browsers keep as ``Last-Event-ID``."""
+    known = ",".join(f"{each.feed.workflow_id}={each.seen}" for each in positions if each.seen is not None)
+    return f"id: {known}\n\n".encode() if known else b""
+
+
+def _news(position: _Position, seconds: float) -> bytes:
+    """Return the frames of one workflow since the last ones, and note that they are sent."""
+    feed, frames = position.feed, b""
+    if feed.state != position.told:
+        position.told = feed.state
+        frames = _state_frame(feed)
+    if feed.floor is None or feed.last_id is None:
+        return frames
+    seen = feed.last_id if position.seen is None else position.seen
+    position.seen = feed.last_id
+    if not feed.floor <= seen <= feed.last_id:
+        return frames + _named_frame("resync", {"workflow_id": feed.workflow_id, "last_event_id": feed.last_id})
+    events = feed.after(seen)
+    return frames + (_batch(feed.workflow_id, events, seconds) if events else b"")
+
+
+def _batch(workflow_id: int, events: list[FeedEvent], seconds: float) -> bytes:
     """Return the frames of some events: one for each, or one with their numbers if they are too many."""
     if len(events) <= _MOST_SINGLE:
-        return b"".join(b"id: %d\ndata: %s\n\n" % (event.id, event.content) for event in events)
+        return b"".join(b"data: %s\n\n" % event.content for event in events)
     numbers = {
+        "workflow_id": workflow_id,
         "from": events[0].id,
         "to": events[-1].id,
         "seconds": round(seconds, 3),
         "by_type": Counter(event.type for event in events),
     }
-    return _named_frame("counts", numbers, events[-1].id)
+    return _named_frame("counts", numbers)
 
 
 def _state_frame(feed: EventFeed) -> bytes:
-    state = feed.state
-    values = {"state": state.name, "since": state.since, "last_event_id": feed.last_id, "error": state.error}
+    values = {
+        "workflow_id": feed.workflow_id,
+        "state": feed.state.name,
+        "since": feed.state.since,
+        "last_event_id": feed.last_id,
+        "error": feed.state.error,
+    }
     return _named_frame("state", values)
 
 
-def _named_frame(name: str, values: dict[str, Any], id_: int | None = None) -> bytes:
-    head = b"" if id_ is None else b"id: %d\n" % id_
-    return head + b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(values))
+def _named_frame(name: str, values: dict[str, Any]) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(values))

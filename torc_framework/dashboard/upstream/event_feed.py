@@ -45,7 +45,7 @@ class FeedState:
 
 @frozen
 class FeedEvent:
-    """One event: its id, its type, and the JSON of all its fields."""
+    """One event: its id, its type, and the JSON of all its fields with its workflow."""
 
     id: int
     type: str
@@ -60,6 +60,7 @@ class EventFeed:
     """The latest events of one workflow.
 
     Attributes:
+        workflow_id: The workflow.
         state: The state of the stream from the server.
         floor: Of later events than the one with this id, all are kept; None until the server has told where the stream
             begins.
@@ -67,7 +68,8 @@ class EventFeed:
     """
 
     def __init__(self, workflow_id: int, identity: Identity, upstream: UpstreamServer, clients: HttpClients) -> None:
-        self._workflow_id, self._identity, self._upstream, self._clients = workflow_id, identity, upstream, clients
+        self.workflow_id = workflow_id
+        self._identity, self._upstream, self._clients = identity, upstream, clients
         self.state = FeedState(CONNECTING, time.time())
         self.floor: int | None = None
         self.last_id: int | None = None
@@ -111,7 +113,7 @@ class EventFeed:
             headers["Last-Event-ID"] = str(self.last_id)
         request = self._clients.of(self._upstream).stream(
             "GET",
-            f"{base}/workflows/{self._workflow_id}/events/stream",
+            f"{base}/workflows/{self.workflow_id}/events/stream",
             headers=headers,
             timeout=httpx2.Timeout(SILENCE_S, connect=10.0),
         )
@@ -149,7 +151,9 @@ class EventFeed:
             return
         with contextlib.suppress(msgspec.DecodeError):
             kind = msgspec.json.decode(data, type=_Type).event_type
-            self._events.append(FeedEvent(id_, kind, b'{"id":%d,' % id_ + data[1:]))
+            self._events.append(
+                FeedEvent(id_, kind, b'{"workflow_id":%d,"id":%d,' % (self.workflow_id, id_) + data[1:])
+            )
         while len(self._events) > KEPT_EVENTS:
             self.floor = self._events.popleft().id
 

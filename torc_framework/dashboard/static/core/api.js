@@ -24,6 +24,7 @@ export class RequestFailure extends Error {
  * @property {string | null} csrf
  * @property {("token" | "password")[]} logins how a reader may log in
  * @property {boolean} upstream_requires_login
+ * @property {string} version
  */
 
 /** The reader's session; null until the first answer. @type {{value: Session | null}} */

@@ -1,8 +1,9 @@
-// The one event stream of a tab: events of the chosen workflow, applied at most four times a second.
+// The live events of the chosen workflow, applied at most four times a second.
 
 import { effect, signal } from "../vendor/ui.js";
-import { refreshes, server, session } from "./api.js";
+import { refreshes, session } from "./api.js";
 import { workflowId } from "./router.js";
+import { SharedStream } from "./shared_stream.js";
 
 /**
  * @typedef {{id: number, type: string, severity: string, timestamp: string | number, data: Record<string, any>}} LiveEvent
@@ -19,18 +20,22 @@ export const stream = signal({ state: /** @type {any} */ ("off"), since: Date.no
 
 export const MOST_EVENTS = 5000;
 const APPLY_MS = 250;
-/** A browser has six connections to a host, and a stream holds one: tabs that are not seen give theirs back. */
+/** Milliseconds after which a tab that is not seen gets no events. */
 const HIDDEN_MS = 10_000;
-const RETRY_MS = 3000;
+/** Milliseconds without a word of the shared worker, which says every 5 seconds that it runs, after which it counts as ended. */
+const LOST_MS = 15_000;
 
-/** @type {EventSource | null} */
-let source = null;
+/** Makes the shared stream send the events of a workflow to this tab. @type {((workflow: number | null, user: string) => void) | null} */
+let follow = null;
 /** @type {number | null} */
 let streamOf = null;
+let followedAs = "";
 /** @type {LiveEvent[]} */
 let arrived = [];
 let timer = 0;
 let hiddenTimer = 0;
+let heardAt = 0;
+let lostTimer = 0;
 
 /** @param {typeof stream.value.state} state */
 function become(state) {
@@ -48,12 +53,6 @@ function applySoon() {
   if (!timer) timer = setTimeout(apply, APPLY_MS);
 }
 
-/** @param {MessageEvent} message */
-function onEvent(message) {
-  const event = read(message);
-  if (event) receive([{ ...event, type: event.event_type }]);
-}
-
 /**
  * Take events; they are applied together with others a little later.
  * @param {LiveEvent[]} events
@@ -64,72 +63,80 @@ export function receive(events) {
   applySoon();
 }
 
-/** @param {MessageEvent} message */
-function read(message) {
-  try {
-    return JSON.parse(message.data);
-  } catch {
-    return null; // a frame that a lost connection cut
-  }
+/** @param {import("./shared_stream.js").StreamMessage} message */
+function onMessage({ name, data }) {
+  heardAt = Date.now();
+  if (streamOf === null || name === "alive" || (data && data.workflow_id !== streamOf)) return;
+  if (name === "message") receive([{ ...data, type: data.event_type }]);
+  else if (name === "counts") applySoon(); // too many events to send: the numbers have changed
+  else if (name === "resync") refreshes.value += 1;
+  else if (name === "broken") become("reconnecting");
+  else onState(data.state);
 }
 
-/** @param {number} id */
-function open(id) {
-  close();
-  streamOf = id;
-  become("connecting");
-  source = new EventSource(`dash/workflows/${id}/events`);
-  source.onmessage = onEvent;
-  source.onerror = () => {
+/** @param {"connecting" | "live" | "reconnecting" | "gone"} state */
+function onState(state) {
+  if (state === "live" && stream.value.state === "reconnecting") refreshes.value += 1;
+  become(state);
+}
+
+/** Use the stream that the tabs of this browser share, or one of this tab where there are no shared workers. */
+function connect() {
+  if (!("SharedWorker" in globalThis)) return streamAlone();
+  // Tabs that were loaded from another version have a worker of their own.
+  const name = `torc-dash ${session.value?.version}`;
+  const worker = new SharedWorker(new URL("stream_worker.js", import.meta.url), { type: "module", name });
+  worker.port.onmessage = ({ data }) => onMessage(data);
+  /** @param {() => void} another connects to another stream */
+  const replace = (another) => {
+    clearInterval(lostTimer);
+    worker.port.close();
     become("reconnecting");
-    // The browser gives up after an answer that is no stream, such as a proxy's 502.
-    if (source?.readyState === EventSource.CLOSED) setTimeout(() => streamOf === id && open(id), RETRY_MS);
+    another();
+    follow?.(streamOf, followedAs);
   };
-  source.addEventListener("state", (message) => onState(read(/** @type {MessageEvent} */ (message))));
-  source.addEventListener("counts", applySoon); // too many events to send: the numbers have changed
-  source.addEventListener("resync", () => {
-    refreshes.value += 1;
-  });
+  worker.onerror = () => replace(streamAlone);
+  heardAt = Date.now();
+  lostTimer = setInterval(() => {
+    if (streamOf !== null && Date.now() - heardAt > LOST_MS) replace(connect);
+  }, LOST_MS / 5);
+  follow = (workflow, user) => worker.port.postMessage({ workflow, user });
 }
 
-/** @param {{state: "connecting" | "live" | "reconnecting" | "gone"} | null} frame */
-function onState(frame) {
-  if (!frame) return;
-  if (frame.state === "live" && stream.value.state === "reconnecting") refreshes.value += 1;
-  become(frame.state);
-  if (frame.state === "gone") source?.close();
+function streamAlone() {
+  const own = new SharedStream(document.baseURI);
+  follow = (workflow, user) => own.follow(onMessage, workflow, user);
 }
 
-function close() {
-  source?.close();
-  source = null;
-  streamOf = null;
-  become("off");
+/** Follow the chosen workflow if a reader is logged in and sees the tab. @param {boolean} isSeen */
+function update(isSeen) {
+  const id = session.value?.logged_in && isSeen ? workflowId() : null;
+  const user = `${session.value?.user}`;
+  if (id === streamOf && (id === null || user === followedAs)) return;
+  if (id !== null && !follow) connect();
+  streamOf = id;
+  followedAs = user;
+  heardAt = Date.now(); // a tab that was not seen may have been stopped
+  become(id === null ? "off" : "connecting");
+  follow?.(id, user);
 }
 
 /** Keep the stream on the chosen workflow from now on. */
 export function followWorkflow() {
   effect(() => {
     const id = workflowId();
-    const isIn = session.value?.logged_in;
-    if (streamOf === id && isIn) return;
-    liveEvents.value = [];
-    if (id !== null && isIn && !document.hidden) open(id);
-    else close();
-  });
-  effect(() => {
-    const isAway = server.value.isAway;
-    const id = workflowId();
-    if (!isAway && id !== null && !document.hidden && source?.readyState === EventSource.CLOSED) open(id);
+    if (id !== streamOf) liveEvents.value = [];
+    update(!document.hidden);
   });
   document.addEventListener("visibilitychange", () => {
     clearTimeout(hiddenTimer);
-    const id = workflowId();
     if (document.hidden) {
-      hiddenTimer = setTimeout(close, HIDDEN_MS);
-    } else if (id !== null && !source) {
-      open(id);
+      hiddenTimer = setTimeout(() => update(false), HIDDEN_MS);
+    } else if (streamOf === null && workflowId() !== null) {
+      update(true);
       refreshes.value += 1;
     }
   });
+  addEventListener("pagehide", () => update(false));
+  addEventListener("pageshow", () => update(!document.hidden)); // also after the tab went back to this page
 }
