@@ -168,3 +168,34 @@ def test_a_runner_is_drained_and_takes_jobs_again(
     assert "ready" in torc("jobs", "list", 1).stdout
     terminal.keys("1", "D")
     terminal.until("select a runner in the tab Runners first")
+
+
+def test_the_cursor_stays_on_its_workflow_after_a_command(
+    create: Create, environment: dict[str, str], terminal: Terminal, work: Path
+) -> None:
+    """It moves only to a workflow that the command created, and from one that it deleted to the next one."""
+    for name in ("oldest", "middle", "newest"):
+        create({"name": name, "jobs": [{"name": "a", "command": "true"}]})
+    terminal.start((80, 24), environment, work, "2")
+    terminal.until("middle (workflow 2) not started")
+    terminal.keys("x")
+    terminal.until("y do it")
+    terminal.keys("y")
+    terminal.until("✓ done")
+    terminal.keys("q")
+    terminal.until("middle (workflow 2) completed")
+    terminal.keys("d")
+    terminal.until("Workflow 2, middle:")
+    terminal.keys("y")
+    terminal.until("✓ done")
+    terminal.keys("q")
+    shown = terminal.until("oldest (workflow 1) not started")
+    assert "not found" not in shown
+    terminal.keys("n")
+    terminal.until("Spec file")
+    terminal.keys("spec.json", "Enter")
+    terminal.until("y do it")
+    terminal.keys("y")
+    terminal.until("✓ done")
+    terminal.keys("q")
+    terminal.until("newest (workflow 4) not started")

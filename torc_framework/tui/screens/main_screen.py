@@ -160,9 +160,13 @@ class MainScreen(Screen[None]):
     # --- workflows --------------------------------------------------------------------------------
 
     def load_workflows(self) -> None:
-        """Ask for the list anew."""
+        """Ask for the list anew, from its beginning."""
         empty = "No workflows yet: n makes one from a spec file; a shows those of all users."
         self.workflows.show(_WORKFLOW_COLUMNS, self._load_workflows, empty=empty)
+
+    def reload_workflows(self) -> None:
+        """Ask for the list anew; the cursor stays on its workflow."""
+        self.workflows.reload()
 
     def _load_workflows(self, pages: tuple[int, ...]) -> None:
         setup, generation = self.owner.setup, self.workflows.generation

@@ -23,6 +23,8 @@ _OTHER_WAYS: Final = {
     "reset_status": ("failed_only", "only failed jobs"),
 }
 """Another way to carry a command out, by the command: a flag, and what it means."""
+_CREATE: Final = ["workflows", "create"]
+_DELETE: Final = ["workflows", "delete"]
 _DRAIN: Final = (
     "Drain runner",
     "takes no more jobs, and ends when the jobs that it runs have ended.\n"
@@ -106,12 +108,18 @@ class Orders:
         """Start a command and show its output."""
         child = self.start(arguments, is_long=is_long)
         if child is not None:
-            self._host.show(OutputScreen(child, self._ended))
+            self._host.show(OutputScreen(child, self._closed))
 
-    def _ended(self, child: ChildCommand) -> None:
+    def _closed(self, child: ChildCommand) -> None:
+        """Show what a command changed; the cursor goes to the workflow that it created."""
         self._host.setup.commands.forget(child)
-        self._host.view.load_workflows()
-        self._host.view.refresh_all()
+        view = self._host.view
+        if child.exit_code == 0 and child.text.startswith(command_text(_CREATE)):
+            view.load_workflows()
+        elif child.exit_code == 0 and child.text.startswith(command_text(_DELETE)):
+            view.reload_workflows()
+        else:
+            view.refresh_all()
 
     # --- new workflows ----------------------------------------------------------------------------
 
@@ -127,7 +135,7 @@ class Orders:
             if not path:
                 return
             place = str((folder / Path(path).expanduser()).absolute())
-            self.previewed(f"Create a workflow from {path}", ["workflows", "create", place])
+            self.previewed(f"Create a workflow from {path}", [*_CREATE, place])
 
         self._host.show(PromptScreen(f"Spec file, below {folder}", help_=names), chosen)
 
