@@ -138,7 +138,7 @@ class TuiApp(TerminalApp):
         """Show how long the server has not answered."""
         state, was_slow = self.setup.state, self.setup.state.is_slow
         state.silent_s = self.fetcher.longest_s()
-        if was_slow or state.is_slow or state.away_since is not None:
+        if was_slow or state.is_slow or state.away_since is not None or self.setup.upstream.base is None:
             self.main.show_header()
 
     def _retry_later(self) -> None:
@@ -385,31 +385,42 @@ class TuiApp(TerminalApp):
         if self.is_refused():
             return
         self.main.say("starting a server ...")
-        self._change_server(self.setup.server.start)
+        is_known = self.setup.server.was_started and self.setup.upstream.base is None
+        self._change_server(self.setup.server.start, is_known=is_known)
 
     def action_server_stop(self) -> None:
         """Stop the server of this program."""
         if not self.setup.server.as_dict()["running"]:
             self.main.say("this program runs no server")
         else:
-            self._change_server(self.setup.server.stop)
+            self.fetcher.fetch("server", self.setup.server.stop, lambda _: self._server_stopped(), self._server_failed)
 
-    def _change_server(self, change: Callable[[], None]) -> None:
-        self.fetcher.fetch("server", change, lambda _: self._server_changed(), self._server_failed)
+    def _change_server(self, change: Callable[[], None], *, is_known: bool = False) -> None:
+        """Change the server in a thread; one that is known has the workflows that are shown."""
+        self.fetcher.fetch("server", change, lambda _: self._server_changed(is_known=is_known), self._server_failed)
+
+    def _server_stopped(self) -> None:
+        """Keep what is shown, with its age."""
+        self.main.say("")
+        self.main.show_header()
 
     def _server_failed(self, error: Exception) -> None:
         self.main.say(str(error), "red")
 
-    def _server_changed(self) -> None:
+    def _server_changed(self, *, is_known: bool) -> None:
         if self._live is not None:
             self._live.reconnect()
         self.main.say("")
         self.main.show_header()
-        self.main.load_workflows()
+        if is_known:
+            self.main.refresh_all()
+        else:
+            self.main.load_workflows()
 
     def action_server_output(self) -> None:
         """Show what the server of this program wrote."""
-        self.show(TextScreen("Output of the server", self.setup.server.output() or "It wrote nothing."))
+        output = self.setup.server.output() or "It wrote nothing."
+        self.show(TextScreen("Output of the server", output, from_end=True))
 
     def action_server_url(self) -> None:
         """Use another server."""

@@ -45,6 +45,7 @@ class TextScreen(Screen[None]):
         title: First line.
         content: A text, or its lines.
         hint: Keys, in the last line.
+        from_end: The end of the text is shown first.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -53,9 +54,11 @@ class TextScreen(Screen[None]):
         Binding("G", "edge(1)", show=False),
     ]
 
-    def __init__(self, title: str, content: str | Sequence[Line], hint: str = _SCROLL) -> None:
+    def __init__(
+        self, title: str, content: str | Sequence[Line], hint: str = _SCROLL, *, from_end: bool = False
+    ) -> None:
         super().__init__()
-        self._title, self._content, self._hint = title, content, hint
+        self._title, self._content, self._hint, self._from_end = title, content, hint, from_end
 
     def compose(self) -> ComposeResult:
         """Make the widgets."""
@@ -80,7 +83,7 @@ class TextScreen(Screen[None]):
             lines: Sequence[Line] = [part for line in text_lines(self._content) for part in wrapped(line, width)]
         else:
             lines = self._content
-        self.query_one(LinesPane).show(lines)
+        self.query_one(LinesPane).show(lines, top=len(lines) if self._from_end else None)
 
     def action_close(self) -> None:
         """Close the screen."""
@@ -204,7 +207,7 @@ class ConfirmScreen(Screen[bool | None]):
         if not self._is_ready:
             question = ("... n leave it", "dim")
         elif refused:
-            question = (f"It would be refused now. y try it all the same   n leave it{copy}", "red")
+            question = (f"Refused now: y try it   n leave it{copy}", "red")
         self.query_one("#footer", TextLines).update([question])
 
     def _command_lines(self) -> list[Line]:

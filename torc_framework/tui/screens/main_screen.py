@@ -27,7 +27,7 @@ from torc_framework.tui.tables.text_line import TextLines
 from torc_framework.tui.tables.virtual_table import TableColumn, TableRow, VirtualTable
 from torc_framework.tui.tables.workflow_list import PAGE_ROWS
 from torc_framework.tui.work.host import ScreenHost
-from torc_framework.tui.work.key_table import KEY_ACTIONS, why_not
+from torc_framework.tui.work.key_table import KEY_ACTIONS, key_for, why_not
 
 if TYPE_CHECKING:
     from torc_framework.client import TorcClient
@@ -161,7 +161,9 @@ class MainScreen(Screen[None]):
 
     def load_workflows(self) -> None:
         """Ask for the list anew, from its beginning."""
-        empty = "No workflows yet: n makes one from a spec file; a shows those of all users."
+        user, own = self.owner.setup.user, self.owner.setup.own_user
+        whose = "" if user in (None, own) else f" of {one_line(user)}"
+        empty = f"No workflows{whose} yet: n makes one from a spec file; a shows those of all users."
         self.workflows.show(_WORKFLOW_COLUMNS, self._load_workflows, empty=empty)
 
     def reload_workflows(self) -> None:
@@ -307,7 +309,9 @@ class MainScreen(Screen[None]):
 
     def _show_answers(self, answers: WorkflowAnswers) -> None:
         line = self.query_one("#headline", TextLines)
-        line.update(*headline_lines(answers, line.size.width or self.size.width))
+        workflow_id = answers.document["id"]
+        width = line.size.width or self.size.width
+        line.update(*headline_lines(answers, width, lambda command: key_for(command, workflow_id)))
         self._show_overview(answers)
 
     def _show_overview(self, answers: WorkflowAnswers) -> None:
@@ -363,12 +367,12 @@ class MainScreen(Screen[None]):
         user = "all users" if setup.user is None else one_line(setup.user)
         auto = "auto " if self.owner.refresh_timer else ""
         auto += "read-only " if setup.rights.is_read_only else ""
-        head: list[Cell] = [("torc ", "bold"), *setup.state.cells()]
+        head: list[Cell] = [("torc ", "bold"), *setup.state.cells(has_server=setup.upstream.base is not None)]
         rest: list[Cell] = [*self.owner.server_mark(), (f" {user} (w, a) ", "dim"), (auto, "cyan")]
-        url = setup.upstream.shown or "no server"
+        url = setup.upstream.shown or ""
         if sum(text_width(text) for text, _ in (*head, (url, ""), *rest)) >= self.size.width:
             url = urlsplit(url).netloc or url
-        self.query_one("#header", TextLines).update([*head, (f"{url} ", ""), *rest])
+        self.query_one("#header", TextLines).update([*head, (f"{url} " if url else "", ""), *rest])
 
     def say(self, text: str, colour: str = "") -> None:
         """Show a message until the next key moves on."""

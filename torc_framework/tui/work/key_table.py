@@ -221,6 +221,15 @@ _STATES: Final[Mapping[str, tuple[str, ...]]] = {
 """States of a workflow in which an action is of use; other actions are in all."""
 
 
+def key_for(command: str, workflow_id: int) -> str:
+    """Return the key that does what a command does, such as ``W`` for ``torc why-failed 7``; empty without one."""
+    for action in KEY_ACTIONS:
+        known = action.command.format(id=workflow_id, job="JOB")
+        if known and (command == known or command.startswith(f"{known} ")):
+            return action.shown
+    return ""
+
+
 def why_not(action: KeyAction, state: str | None, refusal: str) -> str:
     """Return why an action is not offered; empty if it is.
 
