@@ -104,6 +104,7 @@ def test_a_failed_job_is_exit_code_1_and_is_shown_with_its_log(torc: Any, work: 
     assert log.startswith("  log: output/job_stdio/job_wf1_j")
     assert empty == ""
     assert "(workflow 1) failed: 1 of 2 jobs done, 1 failed, in " in headline
+    assert torc("status", 1).stdout.splitlines()[0] == headline
     assert step == "Next: torc why-failed 1"
 
 

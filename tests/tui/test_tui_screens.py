@@ -64,6 +64,8 @@ def test_from_a_cause_to_the_log(failed: int, own_server: str, work: Path) -> No
         assert "train_2" in shown
         assert "train_1" not in shown
         await pilot.press("l")
+        await until(pilot, "boom")
+        await pilot.press("tab")
         await until(pilot, "first")
         await pilot.press("tab")
         await until(pilot, "boom")

@@ -143,7 +143,7 @@ class Identity:
 
         base = self._upstream.base
         if base is None:
-            raise ServerUnreachableError("the server of this dashboard is stopped")
+            raise ServerUnreachableError("the server of this program is stopped")
         with self._lock:
             if self._client is None or base != self._base:
                 user = {} if self.credentials is None else asdict(self.credentials)

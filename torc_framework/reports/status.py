@@ -91,7 +91,7 @@ def read_status(client: TorcClient, workflow_id: int, seen: WorkflowOverview | N
         runners,
         lost,
         estimate_remaining_s(progress, runners, time.time()) if is_worked_on else None,
-        None if is_worked_on else _duration_s(progress),
+        None if is_worked_on else run_duration_s(progress),
     )
 
 
@@ -125,7 +125,8 @@ def _seconds(text: str) -> float | None:
         return None
 
 
-def _duration_s(progress: WorkflowProgress) -> float | None:
+def run_duration_s(progress: WorkflowProgress) -> float | None:
+    """Return the seconds from the first start to the last end of an attempt of the newest run; None without any."""
     if not progress.recent or progress.started_at is None:
         return None
     first, last = _seconds(progress.started_at), _seconds(progress.recent[0])

@@ -7,16 +7,17 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from torc_framework.errors import ApiError, ServerUnreachableError
-from torc_framework.models.records import ComputeNodeRecord, FileRecord, ScheduledComputeNodeRecord
-from torc_framework.tui.screens.dialogs import ConfirmScreen, PromptScreen, TextScreen, TypingHelp
+from torc_framework.models.records import ComputeNodeRecord, EventRecord, FileRecord, ScheduledComputeNodeRecord
+from torc_framework.tui.screens.dialogs import ConfirmScreen, PromptScreen, TextScreen
 from torc_framework.tui.screens.job_views import JobViews
+from torc_framework.tui.screens.list_prompts import ask_filter, ask_order
 from torc_framework.tui.screens.log_viewer import LogScreen
 from torc_framework.tui.screens.main_screen import DAG, OVERVIEW, TABS, MainScreen
 from torc_framework.tui.screens.orders import Orders
 from torc_framework.tui.screens.palette import PaletteScreen
 from torc_framework.tui.tables.list_query import ListQuery
 from torc_framework.tui.tables.looks import Cell
-from torc_framework.tui.tables.record_tables import job_of
+from torc_framework.tui.tables.record_tables import event_lines, job_of
 from torc_framework.tui.tables.virtual_table import VirtualTable
 from torc_framework.tui.terminal_app import TerminalApp
 from torc_framework.tui.work.fetching import Fetcher
@@ -124,6 +125,8 @@ class TuiApp(TerminalApp):
                 self.setup.state.failed(str(error))
                 self._retry_later()
                 self.main.show_header()
+            elif kind == "workflows" and self.setup.refuses(error):
+                self.exit()
             else:
                 if isinstance(error, ApiError):
                     self.setup.rights.refused(error.status, str(error), about)
@@ -135,7 +138,7 @@ class TuiApp(TerminalApp):
         """Show how long the server has not answered."""
         state, was_slow = self.setup.state, self.setup.state.is_slow
         state.silent_s = self.fetcher.longest_s()
-        if was_slow or state.is_slow or state.away_since is not None:
+        if was_slow or state.is_slow or state.away_since is not None or self.setup.upstream.base is None:
             self.main.show_header()
 
     def _retry_later(self) -> None:
@@ -205,6 +208,8 @@ class TuiApp(TerminalApp):
             main.show_jobs(f'group:"{record.label}" stage:{record.stage}')
         elif (job := job_of(self.main.tab, event.row)) is not None:
             self.show_job(job)
+        elif isinstance(record, EventRecord):
+            self.show(TextScreen("Event", event_lines(record)))
 
     def show_job(self, job_id: int) -> None:
         """Show a job of the workflow that is shown."""
@@ -216,42 +221,11 @@ class TuiApp(TerminalApp):
 
     def action_filter(self) -> None:
         """Ask for a filter of the list."""
-        from torc_framework.tui.work.filter_help import completed, help_lines
-
-        table, main = self.main.record_table, self.main
-        if table is None or not table.filter_help:
-            main.say("this tab has no filter; that of the jobs has one")
-            return
-        query = main.queries.get(main.tab, ListQuery())
-
-        def take(text: str | None) -> None:
-            if text is not None:
-                main.queries[main.tab] = ListQuery(text, query.sort)
-                main.show_tab(main.tab)
-                main.details.focus()
-
-        prompt = PromptScreen(
-            f"Filter {table.title.lower()}",
-            query.filter_text,
-            help_=table.filter_help,
-            typing=TypingHelp(help_lines, completed) if main.tab == "jobs" else None,
-        )
-        self.show(prompt, take)
+        ask_filter(self.main, self.show)
 
     def action_sort(self) -> None:
         """Ask for the order of the list."""
-        table, main = self.main.record_table, self.main
-        if table is None or not table.sort_help:
-            main.say("this tab has one order")
-            return
-        query = main.queries.get(main.tab, ListQuery())
-
-        def take(text: str | None) -> None:
-            if text is not None:
-                main.queries[main.tab] = ListQuery(query.filter_text, text)
-                main.show_tab(main.tab)
-
-        self.show(PromptScreen(f"Order {table.title.lower()} by", query.sort, help_=table.sort_help), take)
+        ask_order(self.main, self.show)
 
     def action_graph_open(self) -> None:
         """Open the group under the cursor."""
@@ -317,6 +291,18 @@ class TuiApp(TerminalApp):
             self.main.say("select a job in the tab Jobs first")
         else:
             self.orders.job(step, self.main.workflow.id, int(row.record["id"]), str(row.record["status"]))
+
+    def action_drain(self) -> None:
+        """Ask the runner under the cursor to take no more jobs, or to take jobs again."""
+        if not self.is_refused():
+            self.main.details.when_row_is_here(self._drain_runner_of_row)
+
+    def _drain_runner_of_row(self) -> None:
+        row = self.main.details.current
+        if self.main.tab != "runners" or row is None:
+            self.main.say("select a runner in the tab Runners first")
+        else:
+            self.orders.drain(row.record)
 
     def action_retry_all(self) -> None:
         """Retry the failed jobs of the cause under the cursor, of the filtered list, or all."""
@@ -399,31 +385,42 @@ class TuiApp(TerminalApp):
         if self.is_refused():
             return
         self.main.say("starting a server ...")
-        self._change_server(self.setup.server.start)
+        is_known = self.setup.server.was_started and self.setup.upstream.base is None
+        self._change_server(self.setup.server.start, is_known=is_known)
 
     def action_server_stop(self) -> None:
         """Stop the server of this program."""
         if not self.setup.server.as_dict()["running"]:
             self.main.say("this program runs no server")
         else:
-            self._change_server(self.setup.server.stop)
+            self.fetcher.fetch("server", self.setup.server.stop, lambda _: self._server_stopped(), self._server_failed)
 
-    def _change_server(self, change: Callable[[], None]) -> None:
-        self.fetcher.fetch("server", change, lambda _: self._server_changed(), self._server_failed)
+    def _change_server(self, change: Callable[[], None], *, is_known: bool = False) -> None:
+        """Change the server in a thread; one that is known has the workflows that are shown."""
+        self.fetcher.fetch("server", change, lambda _: self._server_changed(is_known=is_known), self._server_failed)
+
+    def _server_stopped(self) -> None:
+        """Keep what is shown, with its age."""
+        self.main.say("")
+        self.main.show_header()
 
     def _server_failed(self, error: Exception) -> None:
         self.main.say(str(error), "red")
 
-    def _server_changed(self) -> None:
+    def _server_changed(self, *, is_known: bool) -> None:
         if self._live is not None:
             self._live.reconnect()
         self.main.say("")
         self.main.show_header()
-        self.main.load_workflows()
+        if is_known:
+            self.main.refresh_all()
+        else:
+            self.main.load_workflows()
 
     def action_server_output(self) -> None:
         """Show what the server of this program wrote."""
-        self.show(TextScreen("Output of the server", self.setup.server.output() or "It wrote nothing."))
+        output = self.setup.server.output() or "It wrote nothing."
+        self.show(TextScreen("Output of the server", output, from_end=True))
 
     def action_server_url(self) -> None:
         """Use another server."""

@@ -1,6 +1,7 @@
 """Screens over the main one: a text, a question before a command, a line of input, and the output of a command."""
 
 import textwrap
+import time
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
@@ -10,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Input
 
+from torc_framework.text.quantities import duration_text
 from torc_framework.text.terminal import cleaned
 from torc_framework.tui.tables.lines_pane import Line, LinesPane
 from torc_framework.tui.tables.looks import Cell
@@ -19,6 +21,7 @@ from torc_framework.tui.work.commands import ChildCommand
 _POLL_S: Final = 0.3
 _COPIED: Final = "copied   "
 """Said after a command was sent to the terminal's clipboard (OSC 52 of xterm, "Operating System Commands")."""
+_NO_OUTPUT: Final = "It has written nothing yet. It goes on when this is closed (q)."
 _SCROLL: Final = "↑ ↓ PgUp PgDn scroll   q close"
 
 
@@ -42,6 +45,7 @@ class TextScreen(Screen[None]):
         title: First line.
         content: A text, or its lines.
         hint: Keys, in the last line.
+        from_end: The end of the text is shown first.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -50,9 +54,11 @@ class TextScreen(Screen[None]):
         Binding("G", "edge(1)", show=False),
     ]
 
-    def __init__(self, title: str, content: str | Sequence[Line], hint: str = _SCROLL) -> None:
+    def __init__(
+        self, title: str, content: str | Sequence[Line], hint: str = _SCROLL, *, from_end: bool = False
+    ) -> None:
         super().__init__()
-        self._title, self._content, self._hint = title, content, hint
+        self._title, self._content, self._hint, self._from_end = title, content, hint, from_end
 
     def compose(self) -> ComposeResult:
         """Make the widgets."""
@@ -64,9 +70,20 @@ class TextScreen(Screen[None]):
         """Show the text."""
         self.query_one("#title", TextLines).update([(self._title, "bold")])
         self.query_one("#footer", TextLines).update([(self._hint, "dim")])
-        pane = self.query_one(LinesPane)
-        pane.show(text_lines(self._content) if isinstance(self._content, str) else self._content)
-        pane.focus()
+        self._show_content()
+        self.query_one(LinesPane).focus()
+
+    def on_resize(self) -> None:
+        """Break the lines of a text for this width."""
+        self._show_content()
+
+    def _show_content(self) -> None:
+        if isinstance(self._content, str):
+            width = max(20, self.app.size.width)
+            lines: Sequence[Line] = [part for line in text_lines(self._content) for part in wrapped(line, width)]
+        else:
+            lines = self._content
+        self.query_one(LinesPane).show(lines, top=len(lines) if self._from_end else None)
 
     def action_close(self) -> None:
         """Close the screen."""
@@ -88,18 +105,23 @@ class OutputScreen(TextScreen):
     def __init__(self, child: ChildCommand, on_close: Callable[[ChildCommand], None]) -> None:
         super().__init__(child.text, "")
         self._child, self._on_close = child, on_close
-        self._shown = ""
+        self._shown: str | None = None
         self._copied = ""
 
     def on_mount(self) -> None:
         """Show the output and follow it."""
         super().on_mount()
-        self._update()
         self.set_interval(_POLL_S, self._update)
+
+    def _show_content(self) -> None:
+        self._shown = None
+        self._update()
 
     def _update(self) -> None:
         pane, code = self.query_one(LinesPane), self._child.exit_code
         text = self._child.tail()
+        if code is None and not text:
+            text = _NO_OUTPUT
         if text != self._shown:
             follows = pane.is_at_end
             self._shown = text
@@ -107,7 +129,7 @@ class OutputScreen(TextScreen):
             width = max(20, self.app.size.width)
             lines = [part for line in shown for part in wrapped(line, width)]
             pane.show(lines, top=len(lines) if follows else None)
-        state: Cell = ("under way", "cyan")
+        state: Cell = (f"under way for {duration_text(int(time.time() - self._child.started_at))}", "cyan")
         if code is not None:
             state = ("✓ done", "green") if code == 0 else (f"✗ ended with exit code {code}", "red")
         self.query_one("#title", TextLines).update([state, (f"  {self._child.text}", "bold")])
@@ -185,7 +207,7 @@ class ConfirmScreen(Screen[bool | None]):
         if not self._is_ready:
             question = ("... n leave it", "dim")
         elif refused:
-            question = (f"It would be refused now. y try it all the same   n leave it{copy}", "red")
+            question = (f"Refused now: y try it   n leave it{copy}", "red")
         self.query_one("#footer", TextLines).update([question])
 
     def _command_lines(self) -> list[Line]:

@@ -1,20 +1,26 @@
 """Screens about one job or one workflow: its attempts, logs, plots, timeline, and the jobs that wait for a verdict."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.binding import Binding, BindingType
 
 from torc_framework.models.progress import WorkflowOverview
-from torc_framework.models.records import ScheduledComputeNodeRecord
+from torc_framework.models.records import JobRecord, ResultRecord, ScheduledComputeNodeRecord
+from torc_framework.models.statuses import FAILURES
+from torc_framework.monitoring.refusals import RefusedError
 from torc_framework.text.terminal import one_line
 from torc_framework.tui.screens.dialogs import TextScreen
 from torc_framework.tui.tables.lines_pane import Line
 from torc_framework.tui.work.host import ScreenHost
 
 if TYPE_CHECKING:
+    from torc_framework.client import TorcClient
     from torc_framework.monitoring.log_files import WantedLog
     from torc_framework.tui.work.log_source import ViewedFile
+
+
+_FAILED: Final = tuple(status.label for status in FAILURES)
 
 
 class JobScreen(TextScreen):
@@ -35,6 +41,14 @@ class JobScreen(TextScreen):
     def action_more(self, name: str) -> None:
         """Show more about the job."""
         getattr(self._views, name)(self._job_id)
+
+
+def has_failed(client: "TorcClient", workflow_id: int, job_id: int, run_id: int | None, attempt_id: int | None) -> bool:
+    """Return whether an attempt of a job failed; without its numbers, whether the job has failed."""
+    if attempt_id is None:
+        return client.get(JobRecord, job_id).status in _FAILED
+    results = client.find(ResultRecord, workflow_id=workflow_id, job_id=job_id, run_id=run_id, all_runs=True)
+    return any(each.attempt_id == attempt_id and each.return_code != 0 for each in results)
 
 
 class JobViews:
@@ -64,7 +78,7 @@ class JobViews:
             )
 
     def logs(self, job_id: int, run_id: int | None = None, attempt_id: int | None = None) -> None:
-        """Show the logs of a job: by default of its last attempt."""
+        """Show the logs of a job, by default of its last attempt: standard error first if that says why it failed."""
         from torc_framework.monitoring.log_files import WantedLog
         from torc_framework.tui.screens.log_viewer import LogScreen
 
@@ -72,7 +86,18 @@ class JobViews:
             self._log_of(stream, WantedLog(job_id, run_id, attempt_id, stream=stream))
             for stream in ("stdout", "stderr")
         ]
-        self._host.show(LogScreen(f"Job {job_id}", sources, self._host.fetcher))
+        found, setup = self._host.view.workflow, self._host.setup
+        assert found is not None
+
+        def first() -> int:
+            if not has_failed(setup.client(), found.id, job_id, run_id, attempt_id):
+                return 0
+            try:
+                return 1 if sources[1].part(0, is_tail=True)["size"] else 0
+            except RefusedError:
+                return 0
+
+        self._host.show(LogScreen(f"Job {job_id}", sources, self._host.fetcher, first))
 
     def plots(self, job_id: int) -> None:
         """Show CPU and memory of a job's attempts over time."""

@@ -26,7 +26,9 @@ _FOLLOW_S: Final = 1.0
 _SEQUENCES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
 """Control sequences of terminals (ECMA-48, sections 5.3 and 5.4; OSC ends with BEL too, as in xterm)."""
 _HEX_BYTES: Final = 16
-_FOOTER: Final = "Tab other stream  g top  G end  F follow  / search  n N next, previous  ← → side  q close"
+_KEYS: Final = "/ search  n N matches  g top  G end  F follow  ← → side  q close"
+_OTHER: Final = "Tab other  "
+_FAILED_FIRST: Final = " failed: stderr first"
 
 
 def shown_line(text: str) -> str:
@@ -48,7 +50,13 @@ def hex_lines(content: bytes, offset: int) -> list[str]:
 
 
 class LogScreen(Screen[None]):
-    """One or several files, such as the standard output and the standard error of an attempt."""
+    """One or several files, such as the standard output and the standard error of an attempt.
+
+    Args:
+        title: What they are of.
+        sources: The files.
+        first: Returns which of them is shown first, where that takes requests; it is called in a thread.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,escape", "close", show=False),
@@ -61,10 +69,13 @@ class LogScreen(Screen[None]):
         Binding("N", "match(-1)", show=False),
     ]
 
-    def __init__(self, title: str, sources: list[ViewedFile], fetcher: Fetcher) -> None:
+    def __init__(
+        self, title: str, sources: list[ViewedFile], fetcher: Fetcher, first: Callable[[], int] | None = None
+    ) -> None:
         super().__init__()
-        self._title, self._sources, self._fetcher = title, sources, fetcher
+        self._title, self._sources, self._fetcher, self._first = title, sources, fetcher, first
         self._chosen = 0
+        self._why_first = ""
         self._follows = True
         self._start, self._end, self._file_bytes = 0, 0, 0
         self._file = ""
@@ -83,9 +94,10 @@ class LogScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Show the end of the first file."""
-        self.query_one("#footer", TextLines).update([(_FOOTER, "dim")])
+        other = _OTHER if len(self._sources) > 1 else ""
+        self.query_one("#footer", TextLines).update([(f"{other}{_KEYS}", "dim")])
         self.query_one(LinesPane).focus()
-        self._load_end()
+        self._load_first()
         self.set_interval(_FOLLOW_S, self._follow)
 
     @property
@@ -112,6 +124,24 @@ class LogScreen(Screen[None]):
         if not self._text:
             self.query_one(LinesPane).show(["No log content available.", *cleaned(str(error)).split("; ")])
         self._show_title()
+
+    def _load_first(self) -> None:
+        """Show the end of the file that is to be read first."""
+        choose, sources = self._first, self._sources
+        if choose is None:
+            self._load_end()
+            return
+
+        def read() -> tuple[int, dict[str, Any]]:
+            place = choose()
+            return place, sources[place].part(0, is_tail=True)
+
+        def take(answer: tuple[int, dict[str, Any]]) -> None:
+            self._chosen, part = answer
+            self._why_first = _FAILED_FIRST if self._chosen else ""
+            self._take(part, at_end=True)
+
+        self._ask(read, take)
 
     def _load_end(self) -> None:
         source = self._source
@@ -152,7 +182,7 @@ class LogScreen(Screen[None]):
             f"[{source.title}]" if place == self._chosen else source.title for place, source in enumerate(self._sources)
         )
         cells = [
-            (f"{self._title}  ", "bold"),
+            (f"{self._title}{self._why_first}  ", "bold"),
             (f"{streams}  ", "cyan"),
             (f"{size_text(self._file_bytes)}, {state}  ", "dim"),
         ]
@@ -248,6 +278,7 @@ class LogScreen(Screen[None]):
     def action_other(self) -> None:
         """Show the next file."""
         self._chosen = (self._chosen + 1) % len(self._sources)
+        self._why_first = ""
         self._text, self._start, self._end, self._file_bytes, self._follows = "", 0, 0, 0, True
         self._file = self._path = ""
         self.query_one(LinesPane).show([])

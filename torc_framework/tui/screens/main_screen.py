@@ -1,6 +1,7 @@
 """The main screen: workflows, and the details of the one under the cursor in tabs."""
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from urllib.parse import urlsplit
 
 from textual import events
 from textual.app import ComposeResult
@@ -26,7 +27,7 @@ from torc_framework.tui.tables.text_line import TextLines
 from torc_framework.tui.tables.virtual_table import TableColumn, TableRow, VirtualTable
 from torc_framework.tui.tables.workflow_list import PAGE_ROWS
 from torc_framework.tui.work.host import ScreenHost
-from torc_framework.tui.work.key_table import KEY_ACTIONS, why_not
+from torc_framework.tui.work.key_table import KEY_ACTIONS, key_for, why_not
 
 if TYPE_CHECKING:
     from torc_framework.client import TorcClient
@@ -39,7 +40,12 @@ TABS: Final = {
     DAG: "DAG",
 }
 """The tabs in their order."""
-_SHORT_TITLES: Final = {"allocations": "Sched. Nodes"}
+_TAB_FORMS: Final[tuple[tuple[bool, dict[str, str], str], ...]] = (
+    (True, {}, " "),
+    (False, {"allocations": "Sched. Nodes"}, " "),
+    (False, {"allocations": "Nodes"}, ""),
+)
+"""Forms of the line of tabs, from wide to narrow: with numbers or not, shorter titles, the space around each."""
 WIDE: Final = 140
 """Width from which the workflows stand beside the details."""
 _SETTLE_S: Final = 0.12
@@ -52,7 +58,7 @@ _WORKFLOW_COLUMNS: Final = (
     TableColumn("ID", 5, is_right=True),
     TableColumn("NAME", 10, grows=True),
     TableColumn("STATE", 16),
-    TableColumn("DONE", 13, is_right=True),
+    TableColumn("DONE", 13, is_right=True, from_width=48),
     TableColumn("USER", 10, from_width=70),
     TableColumn("DESCRIPTION", 16, grows=True, from_width=90),
 )
@@ -145,17 +151,24 @@ class MainScreen(Screen[None]):
     def on_resize(self, event: events.Resize) -> None:
         """Choose the layout for this width."""
         self.set_class(event.size.width >= WIDE, "wide")
-        self._show_tabs()
+        self.show_header()
+        self.call_after_refresh(self._show_tabs)
         self.show_footer()
-        if self.tab == OVERVIEW and self.answers is not None:
-            self.call_after_refresh(self._show_overview, self.answers)
+        if self.answers is not None:
+            self.call_after_refresh(self._show_answers, self.answers)
 
     # --- workflows --------------------------------------------------------------------------------
 
     def load_workflows(self) -> None:
-        """Ask for the list anew."""
-        empty = "No workflows yet: n makes one from a spec file; a shows those of all users."
+        """Ask for the list anew, from its beginning."""
+        user, own = self.owner.setup.user, self.owner.setup.own_user
+        whose = "" if user in (None, own) else f" of {one_line(user)}"
+        empty = f"No workflows{whose} yet: n makes one from a spec file; a shows those of all users."
         self.workflows.show(_WORKFLOW_COLUMNS, self._load_workflows, empty=empty)
+
+    def reload_workflows(self) -> None:
+        """Ask for the list anew; the cursor stays on its workflow."""
+        self.workflows.reload()
 
     def _load_workflows(self, pages: tuple[int, ...]) -> None:
         setup, generation = self.owner.setup, self.workflows.generation
@@ -169,6 +182,9 @@ class MainScreen(Screen[None]):
 
         def take(answer: tuple[dict[int, list[TableRow]], int]) -> None:
             self.workflows.put(generation, *answer)
+            if (place := setup.take_wanted_place()) is not None:
+                self.workflows.go_to(place)
+                self.show_header()
             for row in (row for rows in answer[0].values() for row in rows):
                 if self._workflow is not None and row.key == self._workflow.id:
                     self._workflow = row.record
@@ -234,18 +250,29 @@ class MainScreen(Screen[None]):
                 if place <= event.x < place + len(text):
                     self.show_tab(name)
                     self.details.focus()
-                place += len(text) + 1
+                place += len(text) + 1 if text else 0
 
     def _tab_cells(self) -> list[Cell]:
-        is_narrow = self.size.width < 100
-        cells: list[Cell] = []
-        for place, (name, title) in enumerate(TABS.items(), 1):
-            text = (_SHORT_TITLES.get(name, title) if is_narrow else f"{place} {title}").strip()
-            cells.append((f" {text} ", "reverse" if name == self.tab else ""))
-        return cells
+        """Return the tabs as texts: shorter ones where the width takes it, else only the present tab."""
+        width = self.query_one("#tabs", TextLines).size.width or self.size.width
+        for numbered, titles, room in _TAB_FORMS:
+            texts = [
+                f"{room}{place} {titles.get(name, title)}{room}"
+                if numbered
+                else f"{room}{titles.get(name, title)}{room}"
+                for place, (name, title) in enumerate(TABS.items(), 1)
+            ]
+            if sum(len(text) + 1 for text in texts) - 1 <= width:
+                break
+        else:
+            texts = [
+                f" {place} of {len(TABS)}: {title} " if name == self.tab else ""
+                for place, (name, title) in enumerate(TABS.items(), 1)
+            ]
+        return [(text, "reverse" if name == self.tab else "") for text, name in zip(texts, TABS, strict=True)]
 
     def _show_tabs(self) -> None:
-        cells = [cell for tab in self._tab_cells() for cell in (tab, (" ", ""))]
+        cells = [cell for tab in self._tab_cells() for cell in (tab, (" " if tab[0] else "", ""))]
         self.query_one("#tabs", TextLines).update(cells)
 
     def _load_records(self, pages: tuple[int, ...]) -> None:
@@ -275,15 +302,17 @@ class MainScreen(Screen[None]):
             if self._workflow is None or self._workflow.id != found.id:
                 return
             self.answers = answers
-            self.query_one("#headline", TextLines).update(*headline_lines(answers, self._headline_width()))
-            if self.tab == OVERVIEW:
-                self._show_overview(answers)
+            self._show_answers(answers)
 
         known = self.answers
         self.owner.ask("answers", lambda client: read_answers(context, client, found.id, known), take)
 
-    def _headline_width(self) -> int:
-        return self.query_one("#headline", TextLines).size.width or self.size.width
+    def _show_answers(self, answers: WorkflowAnswers) -> None:
+        line = self.query_one("#headline", TextLines)
+        workflow_id = answers.document["id"]
+        width = line.size.width or self.size.width
+        line.update(*headline_lines(answers, width, lambda command: key_for(command, workflow_id)))
+        self._show_overview(answers)
 
     def _show_overview(self, answers: WorkflowAnswers) -> None:
         if self.tab == OVERVIEW:
@@ -338,9 +367,12 @@ class MainScreen(Screen[None]):
         user = "all users" if setup.user is None else one_line(setup.user)
         auto = "auto " if self.owner.refresh_timer else ""
         auto += "read-only " if setup.rights.is_read_only else ""
-        cells: list[Cell] = [("torc ", "bold"), *setup.state.cells(), (f"{setup.upstream.shown or 'no server'} ", "")]
-        cells += [*self.owner.server_mark(), (f" {user} (w, a) ", "dim"), (auto, "cyan")]
-        self.query_one("#header", TextLines).update(cells)
+        head: list[Cell] = [("torc ", "bold"), *setup.state.cells(has_server=setup.upstream.base is not None)]
+        rest: list[Cell] = [*self.owner.server_mark(), (f" {user} (w, a) ", "dim"), (auto, "cyan")]
+        url = setup.upstream.shown or ""
+        if sum(text_width(text) for text, _ in (*head, (url, ""), *rest)) >= self.size.width:
+            url = urlsplit(url).netloc or url
+        self.query_one("#header", TextLines).update([*head, (f"{url} " if url else "", ""), *rest])
 
     def say(self, text: str, colour: str = "") -> None:
         """Show a message until the next key moves on."""
@@ -361,8 +393,9 @@ class MainScreen(Screen[None]):
             return
         state = None if self._workflow is None else self._workflow.state
         refusal = self.owner.refusal()
-        hints = [each for each in KEY_ACTIONS if each.hint and not why_not(each, state, refusal)]
-        hints.sort(key=lambda each: _HINTS_FIRST.find(each.shown))
+        of_tab = [each for each in KEY_ACTIONS if each.hint and each.tab in ("", self.tab)]
+        hints = [each for each in of_tab if not why_not(each, state, refusal)]
+        hints.sort(key=lambda each: -1 if each.tab else _HINTS_FIRST.find(each.shown))
         cells = self._place()
         left = self.size.width - sum(text_width(text) for text, _ in cells)
         for each in hints:

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from torc_framework.errors import TorcError
+from torc_framework.models.records import ComputeNodeRecord
 from torc_framework.monitoring.command_children import command_text
 from torc_framework.monitoring.command_effects import sentences
 from torc_framework.monitoring.command_table import COMMANDS, OfferedCommand
 from torc_framework.monitoring.refusals import RefusedError
+from torc_framework.text.terminal import one_line
 from torc_framework.tui.screens.dialogs import ConfirmScreen, OutputScreen, PromptScreen
 from torc_framework.tui.work.commands import ChildCommand
 from torc_framework.tui.work.host import ScreenHost
@@ -21,6 +23,15 @@ _OTHER_WAYS: Final = {
     "reset_status": ("failed_only", "only failed jobs"),
 }
 """Another way to carry a command out, by the command: a flag, and what it means."""
+_CREATE: Final = ["workflows", "create"]
+_DELETE: Final = ["workflows", "delete"]
+_DRAIN: Final = (
+    "Drain runner",
+    "takes no more jobs, and ends when the jobs that it runs have ended.\n"
+    "Jobs that it holds and has not begun are ready for other runners at once.\n\nUndo: D again, until it has ended.",
+)
+_UNDRAIN: Final = ("Let it take jobs again: runner", "takes jobs again, and does not end when its jobs have ended.")
+"""Titles and previews of the two commands on a runner."""
 JOB_STEPS: Final[Mapping[str, tuple[str, ...]]] = {
     "cancel": ("uninitialized", "blocked", "ready"),
     "terminate": ("pending", "running"),
@@ -97,12 +108,18 @@ class Orders:
         """Start a command and show its output."""
         child = self.start(arguments, is_long=is_long)
         if child is not None:
-            self._host.show(OutputScreen(child, self._ended))
+            self._host.show(OutputScreen(child, self._closed))
 
-    def _ended(self, child: ChildCommand) -> None:
+    def _closed(self, child: ChildCommand) -> None:
+        """Show what a command changed; the cursor goes to the workflow that it created."""
         self._host.setup.commands.forget(child)
-        self._host.view.load_workflows()
-        self._host.view.refresh_all()
+        view = self._host.view
+        if child.exit_code == 0 and child.text.startswith(command_text(_CREATE)):
+            view.load_workflows()
+        elif child.exit_code == 0 and child.text.startswith(command_text(_DELETE)):
+            view.reload_workflows()
+        else:
+            view.refresh_all()
 
     # --- new workflows ----------------------------------------------------------------------------
 
@@ -118,7 +135,7 @@ class Orders:
             if not path:
                 return
             place = str((folder / Path(path).expanduser()).absolute())
-            self.previewed(f"Create a workflow from {path}", ["workflows", "create", place])
+            self.previewed(f"Create a workflow from {path}", [*_CREATE, place])
 
         self._host.show(PromptScreen(f"Spec file, below {folder}", help_=names), chosen)
 
@@ -141,6 +158,26 @@ class Orders:
         """Retry the failed jobs that a filter finds, after a preview."""
         chosen = ["--filter", filter_text] if filter_text else []
         self.previewed("Retry failed jobs", ["jobs", "retry", str(workflow_id), *chosen])
+
+    # --- runners ----------------------------------------------------------------------------------
+
+    def drain(self, node: ComputeNodeRecord) -> None:
+        """Ask a runner to take no more jobs, or to take jobs again, after a preview."""
+        if not node.is_active:
+            self._host.view.say(f"runner {node.id} has ended: there is nothing to drain")
+            return
+        arguments = ["compute-nodes", "drain", str(node.id), *(["--undo"] if node.is_draining else [])]
+        title, preview = _UNDRAIN if node.is_draining else _DRAIN
+        place = f"Runner {node.id} on {one_line(node.hostname)}"
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.run(arguments)
+
+        screen = ConfirmScreen(f"{title} {node.id}", command_text(arguments), f"{place} {preview}")
+        self._host.show(screen, answered)
+
+    # --- commands that have a preview -------------------------------------------------------------
 
     def previewed(self, title: str, arguments: list[str]) -> None:
         """Carry a command out that has ``--dry-run``, after a preview by it."""

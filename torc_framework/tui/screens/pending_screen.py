@@ -34,7 +34,7 @@ _COLUMNS: Final = (
     TableColumn("ENDED", 11, from_width=100),
     TableColumn("REASON", 20, grows=True),
 )
-_FOOTER: Final = "Space mark  * all  y retry  R retry with more  x let fail  c ask plugins  l logs  Enter job  q close"
+_FOOTER: Final = "Space * mark  y retry  R with more  x fail  c ask  l logs  Enter job  q close"
 _REQUESTS: Final = ("memory", "runtime", "num_cpus", "num_gpus")
 _REQUEST_HELP: Final = (
     "New requests of the job's next attempt, such as\n\n    memory=16g runtime=PT4H num_cpus=4 num_gpus=1\n\n"
@@ -149,7 +149,7 @@ class PendingScreen(Screen[None]):
         marked = "all" if self._is_all else count_text(len(self._marked))
         self.query_one("#title", TextLines).update([(f"{what}  ", "bold"), (f"{marked} marked", "yellow")])
         refusal = self.owner.refusal()
-        text = f"Verdicts are not offered: {refusal}   l logs  Enter job  q close" if refusal else _FOOTER
+        text = f"l logs  Enter job  q close   Verdicts are not offered: {refusal}" if refusal else _FOOTER
         self.query_one("#footer", TextLines).update([(self._note, "red")] if self._note else [(text, "dim")])
 
     def on_key(self, _event: events.Key) -> None:

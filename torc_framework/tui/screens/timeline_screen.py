@@ -23,7 +23,7 @@ _LANES: Final = 200
 _LEAST_S: Final = 0.1
 """The narrowest window, seconds."""
 _REFRESH_S: Final = 2.0
-_FOOTER: Final = "← → ↑ ↓ attempts  + - zoom  , . scroll  0 whole  b runner or host  Enter job  l logs  q close"
+_FOOTER: Final = "← → ↑ ↓ attempts  + - zoom  , . move  0 all  b lanes  Enter job  l log  q close"
 
 
 class TimelineScreen(Screen[None]):

@@ -32,9 +32,8 @@ def graph_rows(view: GraphView) -> list[TableRow]:
 
 
 def graph_head(view: GraphView) -> str:
-    """Return what the drawing has, and its keys."""
-    what = f"{count_text(view.job_count, 'job')}, {count_text(view.edge_count, 'dependency', 'dependencies')}"
-    return f"{what}   + opens a group, N neighbours, - the whole graph, Enter jobs"
+    """Return what the drawing has."""
+    return f"{count_text(view.job_count, 'job')}, {count_text(view.edge_count, 'dependency', 'dependencies')}"
 
 
 def _node_cells(node: GraphNode, parents: list[tuple[int, int]], nodes: list[GraphNode]) -> tuple[Cell, ...]:

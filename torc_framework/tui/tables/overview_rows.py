@@ -1,6 +1,6 @@
 """The overview of a workflow as rows: its sentence, its end, what to do now, groups, failures by cause, what waits."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -98,8 +98,10 @@ def _running(client: TorcClient, workflow_id: int) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in zip(*(part.columns[name] for name in names), strict=True)]
 
 
-def headline_lines(answers: WorkflowAnswers, width: int) -> tuple[list[Cell], list[Cell]]:
-    """Return the sentence of a workflow, and what to do now.
+def headline_lines(
+    answers: WorkflowAnswers, width: int, key_for: Callable[[str], str]
+) -> tuple[list[Cell], list[Cell]]:
+    """Return the sentence of a workflow, and what to do now, with its key.
 
     A sentence that is longer than ``width`` is without the name, which the list shows; its rest is in the second line.
     """
@@ -112,7 +114,7 @@ def headline_lines(answers: WorkflowAnswers, width: int) -> tuple[list[Cell], li
     if text_width(text) > width and " " in text[:width]:
         at = text.rindex(" ", 0, width)
         text, rest = text[:at], [(f"{text[at + 1 :]}  ", style)]
-    return [(text, style)], [*rest, *_end(answers.progress), *_next_step(document)]
+    return [(text, style)], [*rest, *_end(answers.progress), *_next_step(document, key_for)]
 
 
 def _end(progress: ProgressView) -> list[Cell]:
@@ -123,9 +125,12 @@ def _end(progress: ProgressView) -> list[Cell]:
     return [(f"Done about {time_text(estimate.ends_at)}, in {span}. ", "")]
 
 
-def _next_step(document: Mapping[str, Any]) -> list[Cell]:
+def _next_step(document: Mapping[str, Any], key_for: Callable[[str], str]) -> list[Cell]:
     command = document.get("next_command")
-    return [("Next: ", ""), (one_line(command), "bold")] if command else []
+    if not command:
+        return []
+    key = key_for(command)
+    return [("Next: ", ""), (one_line(command), "bold"), (f" (key {key})" if key else "", "")]
 
 
 def overview_rows(answers: WorkflowAnswers, width: int) -> list[TableRow]:

@@ -106,15 +106,29 @@ def _records(kind: type[Record], row: Callable[[Any], TableRow], filters: Sequen
     return read
 
 
+_EVENT_COLUMNS: Final = ("event_type", "category", "severity", "job_id", "job_name")
+"""Values of an event that stand in columns of their own."""
+
+
 def _event_row(event: EventRecord) -> TableRow:
     data = event.data if isinstance(event.data, dict) else {}
     kind = str(data.get("event_type") or data.get("category") or "")
     severity = str(data.get("severity") or "")
     colour = {"error": "red", "warning": "yellow"}.get(severity, "")
-    rest = {name: value for name, value in data.items() if name not in ("event_type", "category", "severity")}
-    text = " ".join(f"{name}={one_line(value)}" for name, value in rest.items() if value is not None)
+    job = data.get("job_name") or data.get("job_id")
+    rest = {name: value for name, value in data.items() if name not in _EVENT_COLUMNS and value is not None}
+    first = [one_line(rest.pop("reason"))] if "reason" in rest else []
+    text = " ".join([*first, *(f"{name}={one_line(value)}" for name, value in rest.items())])
     at = None if event.timestamp is None else event.timestamp / 1000
-    return TableRow(event.id, ((time_text(at), "dim"), (one_line(kind), colour), (text[:1000], "")), event)
+    return TableRow(
+        event.id, ((time_text(at), "dim"), (one_line(kind), colour), text_cell(job), (text[:1000], "")), event
+    )
+
+
+def event_lines(event: EventRecord) -> list[str]:
+    """Return the data of an event, one value on a line."""
+    data = event.data if isinstance(event.data, dict) else {"data": event.data}
+    return [f"{one_line(name)}: {one_line(value)}" for name, value in data.items()]
 
 
 def _result_row(result: ResultRecord) -> TableRow:
@@ -170,7 +184,12 @@ RECORD_TABLES: Final[Mapping[str, RecordTable]] = {
         RecordTable(
             "events",
             "Events",
-            (TableColumn("TIME", 11), TableColumn("EVENT", 24), TableColumn("DATA", 20, grows=True)),
+            (
+                TableColumn("TIME", 11),
+                TableColumn("EVENT", 22),
+                TableColumn("JOB", 10, grows=True),
+                TableColumn("DATA", 20, grows=True),
+            ),
             _records(EventRecord, _event_row, ("text", "category"), sort_by="id", reverse_sort=True),
             "torc events list {id}",
             "No events yet.",

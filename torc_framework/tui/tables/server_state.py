@@ -46,8 +46,14 @@ class ServerContact:
         """Whether a request has had no answer for so long that it is shown."""
         return self.silent_s >= SLOW_S
 
-    def cells(self) -> list[Cell]:
-        """Return the state as texts."""
+    def cells(self, *, has_server: bool) -> list[Cell]:
+        """Return the state as texts.
+
+        Args:
+            has_server: There is an address to which requests are sent.
+        """
+        if not has_server and self.answered_at is not None:
+            return [(f"no server{self._age()}: S starts one, u takes a URL ", "yellow")]
         if self.away_since is not None:
             return [(f"could not connect{self._age()}: {self.error} ", "red")]
         if self.is_slow:

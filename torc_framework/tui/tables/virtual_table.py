@@ -217,6 +217,10 @@ class VirtualTable(Widget, can_focus=True):
 
     # --- the cursor -------------------------------------------------------------------------------
 
+    def go_to(self, index: int) -> None:
+        """Move to a row; its page is asked for if it is not here."""
+        self._go(index)
+
     def _go(self, index: int) -> None:
         if not self.total:
             return

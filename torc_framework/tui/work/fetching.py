@@ -80,7 +80,7 @@ class Fetcher:
             request, on_answer, on_error = wanted
             try:
                 answer = request()
-            except Exception as error:  # whatever it is, the screens say it
+            except Exception as error:  # the screens show it, of any kind
                 self._answer(on_error, error)
             else:
                 self._answer(on_answer, answer)

@@ -27,7 +27,10 @@ class WorkflowView(Protocol):
         """Show a message."""
 
     def load_workflows(self) -> None:
-        """Ask for the list anew."""
+        """Ask for the list anew, from its beginning."""
+
+    def reload_workflows(self) -> None:
+        """Ask for the list anew; the cursor stays on its workflow."""
 
     def refresh_all(self) -> None:
         """Ask anew for what is shown."""

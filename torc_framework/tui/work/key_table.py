@@ -20,6 +20,7 @@ class KeyAction:
         needs: What must be selected.
         group: Heading in the help.
         hint: Word for the footer; empty if the key is not in it.
+        tab: The tab in which the footer has its hint; empty if in all.
         command: The same as a command, if there is one; ``{id}`` is the workflow, ``{job}`` the job.
         changes: It changes something: it is not offered to those who may only look.
     """
@@ -32,6 +33,7 @@ class KeyAction:
     group: str
     command: str = ""
     hint: str = ""
+    tab: str = ""
     changes: bool = False
 
 
@@ -155,9 +157,30 @@ KEY_ACTIONS: Final = (
         "t", "t", "job('terminate')", "Terminate the job", "job", _JOB, "torc jobs terminate {job}", changes=True
     ),
     KeyAction("y", "y", "job('retry')", "Retry the job", "job", _JOB, "torc jobs retry {id} {job}", changes=True),
-    KeyAction("plus", "+", "graph_open", "Open the group of the graph", "nothing", _JOB),
-    KeyAction("N", "N", "graph_around", "Neighbours of the job in the graph", "nothing", _JOB),
-    KeyAction("minus", "-", "graph_whole", "The whole graph", "nothing", _JOB),
+    KeyAction(
+        "D",
+        "D",
+        "drain",
+        "Drain the runner, or let it take jobs again",
+        "workflow",
+        _JOB,
+        "torc compute-nodes drain RUNNER",
+        hint="drain",
+        tab="runners",
+        changes=True,
+    ),
+    KeyAction("plus", "+", "graph_open", "Open the group of the graph", "nothing", _JOB, hint="open", tab="dag"),
+    KeyAction(
+        "N",
+        "N",
+        "graph_around",
+        "Neighbours of the job in the graph",
+        "nothing",
+        _JOB,
+        hint="neighbours",
+        tab="dag",
+    ),
+    KeyAction("minus", "-", "graph_whole", "The whole graph", "nothing", _JOB, hint="whole", tab="dag"),
     KeyAction("e", "e", "ask('explain')", "Why jobs do not run", "workflow", _ASK, "torc explain {id}", hint="explain"),
     KeyAction("W", "W", "ask('why-failed')", "Why jobs failed", "workflow", _ASK, "torc why-failed {id}", hint="why"),
     KeyAction("p", "p", "view('pending')", "Jobs that wait for a verdict", "workflow", _ASK, "torc pending list {id}"),
@@ -196,6 +219,15 @@ _STATES: Final[Mapping[str, tuple[str, ...]]] = {
     "view('pending')": ("pending_failed", "running", "failed"),
 }
 """States of a workflow in which an action is of use; other actions are in all."""
+
+
+def key_for(command: str, workflow_id: int) -> str:
+    """Return the key that does what a command does, such as ``W`` for ``torc why-failed 7``; empty without one."""
+    for action in KEY_ACTIONS:
+        known = action.command.format(id=workflow_id, job="JOB")
+        if known and (command == known or command.startswith(f"{known} ")):
+            return action.shown
+    return ""
 
 
 def why_not(action: KeyAction, state: str | None, refusal: str) -> str:

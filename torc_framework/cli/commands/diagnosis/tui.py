@@ -27,7 +27,9 @@ def tui(
     workflow_id: Annotated[
         int | None,
         typer.Argument(
-            metavar="[ID]", help="The workflow to follow with --plain.", autocompletion=completion.workflow_ids
+            metavar="[ID]",
+            help="The workflow that is selected first; with --plain the one to follow.",
+            autocompletion=completion.workflow_ids,
         ),
     ] = None,
     *,
@@ -54,6 +56,7 @@ def tui(
         torc tui
         torc tui --standalone --port 8090 --database workflows.db
         torc tui --read-only --all-users
+        torc tui 12
         torc tui 12 --plain
     """
     session = session_of(ctx)
@@ -67,7 +70,7 @@ def tui(
         follow_plainly(session.client, workflow_id, user)
         return
     setup = _setup(session, standalone=standalone, port=port, all_users=all_users)
-    setup.rights.is_read_only = read_only
+    setup.rights.is_read_only, setup.wanted_id = read_only, workflow_id
     setup.begin()
     try:
         _show(setup)
@@ -82,7 +85,8 @@ def _show(setup: "TuiSetup") -> None:
     """Show the screens until the person leaves.
 
     Raises:
-        UserError: the library for terminals is not installed.
+        UserError: the library for terminals is not installed; or the workflow that was asked for is archived.
+        ApiError: there is no such workflow, or the user has no access to it.
         typer.Exit: a signal ended it, or an error of its own.
     """
     if "SSH_CONNECTION" in os.environ:
@@ -98,6 +102,8 @@ def _show(setup: "TuiSetup") -> None:
     gc.enable()
     app = TuiApp(setup)
     app.run()
+    if setup.refused is not None:
+        raise setup.refused
     if app.return_code:
         raise typer.Exit(app.return_code)
 

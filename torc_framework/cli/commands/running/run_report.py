@@ -10,11 +10,12 @@ from torc_framework.cli.commands.running.failure_lines import summary_lines
 from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.session import Session
 from torc_framework.client import TorcClient
-from torc_framework.errors import ExitStatus, ServerUnreachableError
+from torc_framework.errors import ApiError, ExitStatus, ServerUnreachableError
 from torc_framework.forensics.run_failures import FailureExample, FailureSummary, summarize_failures
 from torc_framework.models.records import JobRecord, ResultRecord
 from torc_framework.models.statuses import UNSUCCESSFUL, JobStatus
 from torc_framework.next_step import NextStep, executor_option, next_step
+from torc_framework.reports.status import run_duration_s
 from torc_framework.runner import RunOutcome
 from torc_framework.runner.connection.retries import retry_until_answered
 from torc_framework.text.headline import headline
@@ -35,11 +36,14 @@ class ReportDetails:
         rows: Some jobs with their latest result; those that did not succeed come first.
         failures: The failures in short.
         next: The next command; None if nothing is left to do.
+        worked_s: Seconds from the first start to the last end of an attempt, as `torc status` shows them; None while
+            jobs are left.
     """
 
     rows: Sequence[tuple[JobRecord, ResultRecord | None]] = ()
     failures: FailureSummary = Factory(FailureSummary)
     next: NextStep | None = None
+    worked_s: float | None = None
 
 
 def exit_status(outcome: RunOutcome) -> ExitStatus:
@@ -101,7 +105,7 @@ def report(session: Session, workflow_id: int, outcome: RunOutcome, seen: Sequen
     lines = [*summary_lines(details.failures, seen)]
     if lines or seen:
         print("\n".join([*lines, ""]))
-    print(_headline(workflow_id, outcome))
+    print(_headline(workflow_id, outcome, details))
     for trouble in _warnings(outcome):
         print(f"Warning: {trouble}", file=sys.stderr)
     if outcome.unfit:
@@ -116,8 +120,9 @@ def report(session: Session, workflow_id: int, outcome: RunOutcome, seen: Sequen
 def _details(session: Session, workflow_id: int, outcome: RunOutcome) -> ReportDetails:
     client = session.client
     rows = _rows(client, workflow_id, outcome.counts) if session.wants_json else ()
+    worked_s = _worked_s(client, workflow_id) if outcome.is_complete else None
     if _is_successful(outcome):
-        return ReportDetails(rows)
+        return ReportDetails(rows, worked_s=worked_s)
     # The server takes a runner that left jobs for a living one as long as this process lives.
     sites, continues = [each.site for each in outcome.sites if each.site], None
     if outcome.left_jobs:
@@ -127,10 +132,19 @@ def _details(session: Session, workflow_id: int, outcome: RunOutcome) -> ReportD
         rows,
         summarize_failures(client, workflow_id, outcome.counts, interrupted=outcome.interrupted_jobs),
         continues or next_step(client, workflow_id, session.executors, sites=sites),
+        worked_s,
     )
 
 
-def _headline(workflow_id: int, outcome: RunOutcome) -> str:
+def _worked_s(client: TorcClient, workflow_id: int) -> float | None:
+    """Return how long the jobs took, as `torc status` says it; None if the server is gone, which is no trouble now."""
+    try:
+        return run_duration_s(client.progress(workflow_id))
+    except (ApiError, ServerUnreachableError):
+        return None
+
+
+def _headline(workflow_id: int, outcome: RunOutcome, details: ReportDetails) -> str:
     state = verdict(outcome).replace(" ", "_")
     if state == "incomplete" and outcome.counts.get(JobStatus.PENDING_FAILED.label):
         state = JobStatus.PENDING_FAILED.label
@@ -140,7 +154,7 @@ def _headline(workflow_id: int, outcome: RunOutcome) -> str:
         state,
         outcome.counts,
         interrupted=outcome.interrupted_jobs,
-        duration_s=outcome.duration_s,
+        duration_s=outcome.duration_s if details.worked_s is None else details.worked_s,
     )
 
 
