@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,13 +105,19 @@ def running_server(database: str) -> Iterator[Server]:
             process.terminate()
 
 
-def fill(database: str, count: int) -> None:
-    """Store a workflow of ``count`` jobs in a new database."""
+def fill(database: str, count: int, name_of: Callable[[int], str] = "job_{}".format) -> None:
+    """Store a workflow of ``count`` jobs in a database.
+
+    Args:
+        database: File or URL; it is made if it does not exist.
+        count: Number of jobs.
+        name_of: Returns the name of a job by its position.
+    """
     opened = open_database(database)
     width = max(1, count // LEVELS)
     plan = Plan(
         WorkflowRecord(name="million", user="bench"),
-        [PlannedJob(f"job_{n}", "true", resource_requirements=n % 3) for n in range(count)],
+        [PlannedJob(name_of(n), "true", resource_requirements=n % 3) for n in range(count)],
         [(n, n - width) for n in range(width, count)],
         resource_requirements=[
             ResourceRequirementsRecord(workflow_id=0, name=f"size{n}", num_cpus=n, memory=f"{n}g") for n in (1, 2, 4)

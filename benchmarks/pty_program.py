@@ -96,8 +96,15 @@ class PtyProgram:
         return self._changed_at - self.began_at
 
     def settle(self, quiet_s: float = _QUIET_S) -> int:
-        """Wait until nothing is written for a while; return how many pieces there are."""
+        """Wait until nothing is written for a while; return how many pieces there are.
+
+        Raises:
+            TimeoutError: the program went on writing for a minute.
+        """
+        end = time.perf_counter() + _DEADLINE_S
         while time.perf_counter() - self._changed_at < quiet_s:
+            if time.perf_counter() > end:
+                raise TimeoutError(f"the program goes on writing; the end was {b''.join(self.written)[-2000:]!r}")
             time.sleep(_PAUSE_S)
         return len(self.written)
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from strategies import graphs
 
 from torc_framework.graph import Graph
+from torc_framework.graph.dag import job_levels
 from torc_framework.models.barriers import Barrier
 
 Pairs = list[tuple[int, int]]
@@ -29,6 +30,7 @@ def test_levels_are_the_longest_chains(graph: tuple[int, Pairs]) -> None:
     assert made.is_acyclic
     assert made.cycles() == []
     assert made.levels == longest_chains(count, pairs)
+    assert job_levels(count, sorted(pairs)) == job_levels(count, pairs) == made.levels
 
 
 @settings(deadline=None)
@@ -57,6 +59,20 @@ def test_the_critical_path_is_a_chain_and_none_is_longer(graph: tuple[int, Pairs
     for job in range(count):  # a job waits only for earlier ones
         total[job] += max((total[on] for one, on in pairs if one == job), default=0)
     assert sum(weights[job] for job in path) == max(total)
+
+
+@given(graphs(), st.lists(st.tuples(st.sets(st.integers(0, 12)), st.sets(st.integers(0, 12))), max_size=4))
+def test_levels_in_one_pass_are_those_of_the_graph(
+    graph: tuple[int, Pairs], shared: list[tuple[set[int], set[int]]]
+) -> None:
+    """Also with barriers in any order, some without jobs on one side; with a cycle all levels are 0."""
+    count, pairs = graph
+    barriers = [
+        Barrier([job for job in upstream if job < count], [job for job in downstream if job < count])
+        for upstream, downstream in shared
+    ]
+    made = Graph(count, sorted(pairs), barriers)
+    assert job_levels(count, sorted(pairs), barriers) == made.levels
 
 
 @given(st.integers(1, 8), st.data())

@@ -96,3 +96,7 @@ def test_ten_thousand_nodes_are_drawn() -> None:
     ranks = [number // 200 for number in range(10_000)]
     edges = {(some.randrange(200) + 200 * (n // 200 - 1), n): 1 for n in range(200, 10_000)}
     assert len(drawing_of(ranks, edges, 10_000).nodes) == 10_000
+
+
+def test_names_of_several_lines_have_their_own_labels() -> None:
+    assert grouped_graph(["a_1\nb", "c_2", "a_3\nb"], []).labels == ["a_#\nb", "c_#"]

@@ -15,10 +15,12 @@ from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records import crud
 from torc_framework.store.records.events import utc_text
 from torc_framework.store.runs import job_groups as job_groups_module
+from torc_framework.store.runs import run_totals as run_totals_module
 from torc_framework.store.runs.job_groups import MAX_GROUPS, job_groups
 from torc_framework.store.runs.progress import workflow_overviews, workflow_progress
 from torc_framework.store.runs.run_totals import run_totals
 from torc_framework.store.tables import core as t
+from torc_framework.store.workflow_views.attempt_times import end_seconds
 
 
 def progress_of(bench: Any) -> Any:
@@ -101,6 +103,42 @@ def test_the_totals_of_runs(bench: Any) -> None:
     end = datetime(2026, 1, 1, 0, 10, tzinfo=UTC).timestamp()
     with bench.database.read() as tx:
         assert run_totals(tx, bench.workflow_id) == [RunTotals(1, 3, 360.0, end - 660, end)]
+
+
+_FIRST = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [f"2026-01-01T00:00:{second:02}.500Z" for second in (5, 9, 7, 1, 3, 8, 2, 6)],
+        [*(f"2026-01-01T00:00:{second:02}.500Z" for second in range(1, 8)), "2026-01-01t00:00:00.500Z"],
+        [*(f"2026-01-01T00:00:{second:02}.500Z" for second in range(1, 8)), "2025-12-31T23:59:59.500+00:00"],
+        [*(f"2026-01-01T00:00:{second:02}.500Z" for second in range(1, 8)), "9026-99-99T99:99:99.999Z"],
+        [*(f"2026-01-01T00:00:{second:02}.500Z" for second in range(1, 8)), "2026-W01-4T00:00:00.500Z"],
+    ],
+    ids=["unordered", "a small letter", "an offset", "no time", "a week"],
+)
+def test_totals_by_slices_are_those_of_each_result(
+    bench: Any, times: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database sums slices up; the first begin may be in a later slice; other forms of times are read singly."""
+    bench.plan(8)
+    bench.start(*range(8))
+    for job in range(8):
+        bench.end(job)
+    minutes = [1.0, 0.5, 0.25, 2.0, 0.125, 4.0, 0.0, 0.75]
+    with bench.database.write() as tx:
+        ids = tx.connection.execute(sa.select(t.RESULT.c.id).order_by(t.RESULT.c.id)).scalars().all()
+        for result_id, ended, spent in zip(ids, times, minutes, strict=True):
+            values = {"completion_time": ended, "exec_time_minutes": spent}
+            tx.connection.execute(sa.update(t.RESULT).where(t.RESULT.c.id == result_id).values(values))
+    known = [(end, 60 * spent) for text, spent in zip(times, minutes, strict=True) if (end := end_seconds(text))]
+    span = min(end - spent_s for end, spent_s in known), max(end for end, _ in known)
+    assert span[1] > _FIRST
+    monkeypatch.setattr(run_totals_module, "RESULTS_AT_ONCE", 2)
+    with bench.database.read() as tx:
+        assert run_totals(tx, bench.workflow_id) == [RunTotals(1, 8, 60 * sum(minutes), *span)]
 
 
 def test_overviews_of_many_workflows(bench: Any) -> None:

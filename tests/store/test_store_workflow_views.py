@@ -537,9 +537,9 @@ def test_many_attempts_at_once_are_those_that_come_one_by_one() -> None:
     made = [(start := some.uniform(0, 1000), start + some.uniform(0, 100), n % 3, n) for n in range(500)]
     at_once, single = AttemptsOfRunner(), AttemptsOfRunner()
     for place in range(0, 500, 100):
-        at_once.add(made[place : place + 100])
+        at_once.add([*zip(*made[place : place + 100], strict=True)])
     for attempt in made:
-        single.add([attempt])
+        single.add([*zip(attempt, strict=True)])
     assert at_once == single
     for from_s, to_s in ((-5, 0), (100, 300), (950, 2000), (500, 500)):
         expected = sum(start <= to_s and end >= from_s for start, end, *_ in made)

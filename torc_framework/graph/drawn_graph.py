@@ -6,13 +6,13 @@ that makes few nodes, and else the whole group. Time and memory grow with jobs +
 
 import re
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from attrs import Factory, define, frozen
 
-from torc_framework.graph.dag import Graph
+from torc_framework.graph.dag import job_levels
 from torc_framework.models.barriers import Barrier
 
 DIGITS: Final = re.compile("[0-9]+")
@@ -89,9 +89,9 @@ def grouped_graph(
         barriers: Shared dependencies.
     """
     positions: dict[str, int] = {}
-    group_of = array("q", [positions.setdefault(group_label(name), len(positions)) for name in names])
+    group_of = array("q", [positions.setdefault(label, len(positions)) for label in _labels(names)])
     # On a cycle, which the next start of the workflow refuses, jobs are in the first stage.
-    stage_of = array("q", [level + 1 for level in Graph(len(names), pairs, barriers).levels])
+    stage_of = array("q", [level + 1 for level in job_levels(len(names), pairs, barriers)])
     labels = list(positions)
     keys: list[tuple[int, int]] = list(zip(stage_of, group_of, strict=True))
     if len(set(keys)) > max(MOST_STAGED_NODES, 2 * len(labels)):
@@ -102,22 +102,23 @@ def grouped_graph(
     return grouped
 
 
+def _labels(names: Sequence[str]) -> list[str]:
+    """Return `group_label` of each name; in one text, unless a name has several lines, because that is faster."""
+    found = DIGITS.sub(DIGIT_MARK, "\n".join(names)).split("\n")
+    return found if len(found) == len(names) else [group_label(name) for name in names]
+
+
 def _nodes(
     names: Sequence[str], labels: Sequence[str], stage_of: Sequence[int], keys: Sequence[tuple[int, int]]
 ) -> "tuple[list[GroupNode], array[int]]":
-    found: dict[tuple[int, int], GroupNode] = {}
+    members: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     for job, key in enumerate(keys):
-        node = found.get(key)
-        name = names[job]
-        if node is None:
-            node = found[key] = GroupNode(labels[key[1]], stage_of[job], stage_of[job], job, name, name)
-        node.count += 1
-        node.stage = min(node.stage, stage_of[job])
-        node.last_stage = max(node.last_stage, stage_of[job])
-        if name < node.first_name:
-            node.first_name = name
-        elif name > node.last_name:
-            node.last_name = name
+        members[key].append(job)
+    found: dict[tuple[int, int], GroupNode] = {}
+    for key, jobs in members.items():
+        its_names, stages = [names[job] for job in jobs], [stage_of[job] for job in jobs]
+        first, last = min(its_names), max(its_names)
+        found[key] = GroupNode(labels[key[1]], min(stages), max(stages), jobs[0], first, last, len(jobs))
     ordered = sorted(found, key=lambda key: (found[key].stage, found[key].first))
     place = {key: number for number, key in enumerate(ordered)}
     return [found[key] for key in ordered], array("q", [place[key] for key in keys])

@@ -33,12 +33,10 @@ class WorkContext:
 
     @property
     def plugins(self) -> "PluginManager":
-        """The plugins; they are imported at the first use."""
+        """The plugins; they are loaded at the first use."""
         with self._lock:
             if self._plugins is None:
-                loaded = self._load_plugins()
-                loaded.import_all()
-                self._plugins = loaded
+                self._plugins = self._load_plugins()
             return self._plugins
 
     @property

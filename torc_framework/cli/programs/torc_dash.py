@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from torc_framework.config import Config
     from torc_framework.dashboard.app import Dashboard
     from torc_framework.embedded import EmbeddedServer
+    from torc_framework.plugins.manager import PluginManager
 
 TOKEN_VARIABLE: Final = "TORC_DASH_TOKEN"
 """Environment variable with the start token, for programs that make the dashboard's URL themselves."""
@@ -126,14 +127,13 @@ def _dashboard(config: "Config", port: int) -> "Dashboard":
     from torc_framework.monitoring.context import WorkContext
     from torc_framework.monitoring.identity import PROCESS, Identity, UpstreamServer, process_credentials
     from torc_framework.monitoring.standalone import StandaloneServer
-    from torc_framework.plugins.manager import PluginManager
 
     dash, client = config.dash, config.client
     url = None if dash.standalone else dash.api_url or client.api_url or DEFAULT_URL
     upstream = UpstreamServer(url, tls_ca=client.tls_ca)
     credentials = None if dash.standalone else process_credentials(url, client.username)
     context = WorkContext(
-        PluginManager.load,
+        _plugins,
         lambda plugins: configured_executors(config, plugins),
         _program(dash.torc_bin, "torc"),
         Path.cwd(),
@@ -150,6 +150,15 @@ def _dashboard(config: "Config", port: int) -> "Dashboard":
     )
     server = StandaloneServer(lambda: _own_server(dash), upstream) if dash.standalone else None
     return Dashboard(access, upstream, Identity(PROCESS, upstream, credentials), context, server)
+
+
+def _plugins() -> "PluginManager":
+    """Return all plugins, imported: the dashboard runs for long, and their files may be replaced meanwhile."""
+    from torc_framework.plugins.manager import PluginManager
+
+    plugins = PluginManager.load()
+    plugins.import_all()
+    return plugins
 
 
 def _own_server(dash: DashSection) -> "EmbeddedServer":

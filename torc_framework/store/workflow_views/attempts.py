@@ -8,10 +8,11 @@ import threading
 from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
-from typing import Final
+from operator import itemgetter, sub
+from typing import Any, Final
 
 import sqlalchemy as sa
 from attrs import Factory, define, field
@@ -20,7 +21,7 @@ from torc_framework.models.run_estimate import RunTimes
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.database.sql import Row, Statement, Tx, param
 from torc_framework.store.tables import core as t
-from torc_framework.store.workflow_views.attempt_times import LONGEST_MINUTES, end_seconds
+from torc_framework.store.workflow_views.attempt_times import LONGEST_MINUTES, seconds_of_ends
 from torc_framework.store.workflow_views.kept_values import KeptValues
 from torc_framework.store.workflow_views.structure import WorkflowStructure
 
@@ -43,13 +44,29 @@ _FEW: Final = 64
 """Values that are put into their places one by one; more are sorted together with all others."""
 
 
-def _with_more(values: "array[float]", more: list[float]) -> "array[float]":
+def _with_more(values: "array[float]", more: Sequence[float]) -> "array[float]":
     """Return sorted values with further ones."""
     if len(more) >= _FEW:
         return array("d", sorted([*values, *more]))
     for value in more:
         insort(values, value)
     return values
+
+
+Columns = Sequence[Sequence[Any]]
+"""Columns of equal length."""
+
+
+def _parts(keys: Iterable[Hashable], columns: Columns) -> Iterator[tuple[Any, Columns]]:
+    """Yield the rows of each key as columns."""
+    places = defaultdict[Hashable, list[int]](list)
+    for place, key in enumerate(keys):
+        places[key].append(place)
+    if len(places) == 1:
+        yield next(iter(places)), columns
+        return
+    for key, of_key in places.items():
+        yield key, [[column[place] for place in of_key] for column in columns]
 
 
 def _floats() -> "array[float]":
@@ -74,21 +91,23 @@ class AttemptsOfRunner:
     job_ids: "array[int]" = Factory(_integers)
     sorted_ends: "array[float]" = Factory(_floats)
 
-    def add(self, attempts: list[tuple[float, float, int, int]]) -> None:
-        """Add attempts: their begin, end, status and job."""
-        if len(attempts) >= _FEW:
-            every = sorted([*zip(self.starts, self.ends, self.statuses, self.job_ids, strict=True), *attempts])
-            starts, ends, statuses, job_ids = zip(*every, strict=True)
+    def add(self, attempts: Columns) -> None:
+        """Add attempts: the columns of their begins, ends, statuses and jobs."""
+        if len(attempts[0]) >= _FEW:
+            before: Columns = (self.starts, self.ends, self.statuses, self.job_ids)
+            every: list[list[Any]] = [[*known, *more] for known, more in zip(before, attempts, strict=True)]
+            order = sorted(range(len(every[0])), key=every[0].__getitem__)
+            starts, ends, statuses, job_ids = (map(column.__getitem__, order) for column in every)
             self.starts, self.ends = array("d", starts), array("d", ends)
             self.statuses, self.job_ids = array("q", statuses), array("q", job_ids)
         else:
-            for start, end, status, job_id in attempts:
+            for start, end, status, job_id in zip(*attempts, strict=True):
                 place = bisect_right(self.starts, start)
                 self.starts.insert(place, start)
                 self.ends.insert(place, end)
                 self.statuses.insert(place, status)
                 self.job_ids.insert(place, job_id)
-        self.sorted_ends = _with_more(self.sorted_ends, [end for _, end, *_ in attempts])
+        self.sorted_ends = _with_more(self.sorted_ends, attempts[1])
 
     def count_between(self, from_s: float, to_s: float) -> int:
         """Return how many attempts touch a span of time."""
@@ -119,31 +138,34 @@ class EndedAttempts:
 
     def add(self, rows: list[Row], structure: WorkflowStructure) -> None:
         """Add results, given as rows of `_NEW`."""
-        of_id, node_of = structure.positions(), structure.graph.node_of
-        seconds_of: defaultdict[int, list[float]] = defaultdict(list)
-        attempts_of: defaultdict[int, list[tuple[float, float, int, int]]] = defaultdict(list)
-        ends_of: defaultdict[tuple[int, bool], list[float]] = defaultdict(list)
-        for _, job_id, runner, run_id, status, completion_time, minutes in rows:
-            seconds = min(max(0.0, minutes), LONGEST_MINUTES) * 60
-            is_completed = status == _COMPLETED
-            if is_completed:
-                seconds_of[node_of[of_id(job_id)]].append(seconds)
-            end = end_seconds(completion_time)
-            if end is not None:
-                attempts_of[runner].append((end - seconds, end, status, job_id))
-                ends_of[run_id, is_completed].append(end)
-                if end - seconds < self.run_begins.get(run_id, inf):
-                    self.run_begins[run_id] = end - seconds
-        for node, several in seconds_of.items():
-            self.run_times.setdefault(node, RunTimes()).add(several)
-        for runner, attempts in attempts_of.items():
+        if not rows:
+            return
+        # Not `zip(*rows)`, which makes an iterator for each row.
+        columns: list[Any] = [[*map(itemgetter(place), rows)] for place in range(len(rows[0]))]
+        ids, job_ids, runners, runs, statuses, times, minutes = columns
+        seconds = [min(max(0.0, each), LONGEST_MINUTES) * 60 for each in minutes]
+        is_completed = [*map(_COMPLETED.__eq__, statuses)]
+        nodes = map(structure.graph.node_of.__getitem__, map(structure.positions(), job_ids))
+        for (node, completed), (several,) in _parts(zip(nodes, is_completed, strict=True), [seconds]):
+            if completed:
+                self.run_times.setdefault(node, RunTimes()).add(several)
+        ends: list[Any] = seconds_of_ends(times)
+        if None in ends:
+            timed = [place for place, end in enumerate(ends) if end is not None]
+            every = (job_ids, runners, runs, statuses, seconds, is_completed, ends)
+            job_ids, runners, runs, statuses, seconds, is_completed, ends = (
+                [column[place] for place in timed] for column in every
+            )
+        starts = [*map(sub, ends, seconds)]
+        for runner, attempts in _parts(runners, [starts, ends, statuses, job_ids]):
             self.runners.setdefault(runner, AttemptsOfRunner()).add(attempts)
-        for (run_id, is_completed), ends in ends_of.items():
-            completed, others = self.ends.get(run_id, (array("d"), array("d")))
-            changed = _with_more(completed if is_completed else others, ends)
-            self.ends[run_id] = (changed, others) if is_completed else (completed, changed)
+        for (run_id, completed), (its_starts, its_ends) in _parts(zip(runs, is_completed, strict=True), [starts, ends]):
+            self.run_begins[run_id] = min([self.run_begins.get(run_id, inf), min(its_starts)])
+            before, others = self.ends.get(run_id, (array("d"), array("d")))
+            changed = _with_more(before if completed else others, its_ends)
+            self.ends[run_id] = (changed, others) if completed else (before, changed)
         self.count += len(rows)
-        self.last_id = max([self.last_id, *(row[0] for row in rows)])
+        self.last_id = max(self.last_id, *ids)
 
     def busy_seconds(self, from_s: float, to_s: float) -> float:
         """Return the sum of the seconds of attempts that ended in a span of time, as far as these are in it."""

@@ -4,7 +4,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Any, Final, cast
 
 import sqlalchemy as sa
 from attrs import frozen
@@ -27,9 +27,17 @@ _JOBS: Final = Statement(
 _DIRECT: Final = Statement(
     sa.select(t.JOB_DEPENDENCY.c.job_id, t.JOB_DEPENDENCY.c.depends_on_job_id)
     .join(t.JOB, t.JOB.c.id == t.JOB_DEPENDENCY.c.job_id)
-    .where(t.JOB.c.workflow_id == param("workflow")),
+    .where(t.JOB.c.workflow_id == param("workflow"))
+    .order_by(t.JOB_DEPENDENCY.c.job_id),
     "workflow",
 )
+_DIRECT_OF_SPAN: Final = Statement(
+    sa.select(t.JOB_DEPENDENCY.c.job_id - param("first"), t.JOB_DEPENDENCY.c.depends_on_job_id - param("first"))
+    .where(t.JOB_DEPENDENCY.c.job_id.between(param("first"), param("last")))
+    .order_by(t.JOB_DEPENDENCY.c.job_id),
+    *("first", "last"),
+)
+"""The query for the dependencies of jobs whose ids are dense, by position: no other workflow has ids between them."""
 _MEMBERS, _WAITERS = (
     Statement(
         sa.select(table.c.group_id, table.c.job_id)
@@ -39,8 +47,18 @@ _MEMBERS, _WAITERS = (
     )
     for table in (t.GROUP_MEMBER, t.GROUP_WAITER)
 )
-_STATUSES: Final = Statement(
-    sa.select(t.JOB.c.id, t.JOB.c.status).where(t.JOB.c.workflow_id == param("workflow")), "workflow"
+_STATUS_COUNTS: Final = Statement(
+    sa.select(t.JOB.c.status, sa.func.count())
+    .where(t.JOB.c.workflow_id == param("workflow"))
+    .group_by(t.JOB.c.status)
+    .order_by(t.JOB.c.status),
+    "workflow",
+)
+_OTHER_STATUSES: Final = Statement(
+    sa.select(t.JOB.c.id, t.JOB.c.status).where(
+        t.JOB.c.workflow_id == param("workflow"), t.JOB.c.status != param("status")
+    ),
+    *("workflow", "status"),
 )
 
 
@@ -110,8 +128,13 @@ def _read_structure(tx: Tx, workflow_id: int, version: tuple[str, int]) -> Workf
     rows = tx.rows(_JOBS, workflow_id)
     ids = array("q", [id_ for id_, _ in rows])
     names = [name for _, name in rows]
-    of_id = WorkflowStructure(version, ids, GroupedGraph([], array("q"), array("q"), [], array("q"))).positions()
-    pairs = [(of_id(job), of_id(on)) for job, on in tx.rows(_DIRECT, workflow_id)]
+    without_graph = WorkflowStructure(version, ids, GroupedGraph([], array("q"), array("q"), [], array("q")))
+    of_id = without_graph.positions()
+    pairs: list[Any]
+    if ids and without_graph.is_dense:
+        pairs = tx.rows(_DIRECT_OF_SPAN, ids[0], ids[-1])
+    else:
+        pairs = [(of_id(job), of_id(on)) for job, on in tx.rows(_DIRECT, workflow_id)]
     barriers: dict[int, Barrier] = {}
     for group, job in tx.rows(_MEMBERS, workflow_id):
         barriers.setdefault(group, Barrier([], [])).upstream.append(of_id(job))
@@ -122,11 +145,18 @@ def _read_structure(tx: Tx, workflow_id: int, version: tuple[str, int]) -> Workf
 
 def counts_by_node(tx: Tx, workflow_id: int, structure: WorkflowStructure) -> list[dict[str, int]]:
     """Return for each node of a workflow's graph the number of its jobs by status label."""
-    rows = tx.rows(_STATUSES, workflow_id)
+    totals: dict[int, int] = dict(cast("Any", tx.rows(_STATUS_COUNTS, workflow_id)))
+    most = max(totals, key=totals.__getitem__, default=0)
+    rows = tx.rows(_OTHER_STATUSES, workflow_id, most)
     nodes = map(structure.graph.node_of.__getitem__, map(structure.positions(), [id_ for id_, _ in rows]))
-    found: list[dict[str, int]] = [{} for _ in structure.graph.nodes]
-    # Counted by pairs, without a step of Python for each job.
-    for (node, status), count in sorted(Counter(zip(nodes, [status for _, status in rows], strict=True)).items()):
+    # Counted by pairs, without a step of Python for each job. Jobs of the most frequent status are those that are left.
+    counts = Counter(zip(nodes, [status for _, status in rows], strict=True))
+    left = [node.count for node in structure.graph.nodes]
+    for (node, _), count in counts.items():
+        left[node] -= count
+    counts += Counter({(node, most): count for node, count in enumerate(left) if count})
+    found: list[dict[str, int]] = [{} for _ in left]
+    for (node, status), count in sorted(counts.items()):
         found[node][JobStatus(status).label] = count
     return found
 
