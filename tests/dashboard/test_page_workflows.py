@@ -60,3 +60,14 @@ def test_a_reader_may_refresh_by_hand(page: DashPage, owner: DashReader) -> None
     shown.get_by_role("button", name="Refresh").click()
     expect(main).to_contain_text("completed", timeout=PATIENCE_MS)
     assert page.accessibility_findings() == []
+
+
+def test_a_report_begins_at_once(page: DashPage, owner: DashReader) -> None:
+    """Its dialog has the answer without a further press of a button."""
+    workflow = owner.create({"name": "plan", **ONE})
+    shown = page.show(f"w/{workflow}/graph")
+    shown.get_by_role("button", name="Execution plan…").click()
+    dialog = shown.get_by_role("dialog")
+    expect(dialog.get_by_role("table")).to_be_visible(timeout=PATIENCE_MS)
+    expect(dialog.get_by_role("button", name="Again")).to_be_visible()
+    assert page.accessibility_findings() == []
