@@ -177,14 +177,18 @@ def main() -> None:
     program = shutil.which("chromium")
     if program is None:
         sys.exit("no Chromium: install Debian's package 'chromium'")
-    with tempfile.TemporaryDirectory() as name, running_dashboard(Path(name)) as (url, environment):
-        with workflows(Path(name), environment), sync_playwright() as playwright:
-            flags = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-            browser = playwright.chromium.launch(executable_path=program, args=flags)
-            page = browser.new_page(viewport=SIZE)  # type: ignore[arg-type]  # a dict literal is a ViewportSize
-            page.goto(url)
-            take_pictures(page, url.partition("?")[0], images)
-            browser.close()
+    with (
+        tempfile.TemporaryDirectory() as name,
+        running_dashboard(Path(name)) as (url, environment),
+        workflows(Path(name), environment),
+        sync_playwright() as playwright,
+    ):
+        flags = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+        browser = playwright.chromium.launch(executable_path=program, args=flags)
+        page = browser.new_page(viewport=SIZE)  # type: ignore[arg-type]  # a dict literal is a ViewportSize
+        page.goto(url)
+        take_pictures(page, url.partition("?")[0], images)
+        browser.close()
 
 
 if __name__ == "__main__":
