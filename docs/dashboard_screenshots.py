@@ -97,8 +97,9 @@ def running_dashboard(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
         process.wait(60)
 
 
-def make_workflows(folder: Path, environment: dict[str, str]) -> None:
-    """Create workflows 1 to 4 in the order of `SPECS`; run all but the first to their ends, and begin the first."""
+@contextmanager
+def workflows(folder: Path, environment: dict[str, str]) -> Iterator[None]:
+    """Create workflows 1 to 4 in the order of `SPECS`; run all but the first to their ends, and the first meanwhile."""
 
     def torc(*words: str) -> None:
         command = [str(BIN / "torc"), "--database", str(folder / "torc.db"), *words]
@@ -110,13 +111,18 @@ def make_workflows(folder: Path, environment: dict[str, str]) -> None:
         torc("workflows", "create", f"{name}.yaml")
     for workflow in ("2", "3", "4"):
         torc("run", workflow)
-    subprocess.Popen(
+    process = subprocess.Popen(
         [BIN / "torc", "--database", folder / "torc.db", "run", "1", "--max-parallel-jobs", "6"],
         cwd=folder,
         env=environment,
         stdout=subprocess.DEVNULL,
     )
-    time.sleep(12)  # some of its jobs have ended then, so that there is an estimate
+    try:
+        time.sleep(12)  # some of its jobs have ended then, so that there is an estimate
+        yield
+    finally:
+        process.terminate()
+        process.wait(60)
 
 
 def take_pictures(page: "Page", base: str, folder: Path) -> None:
@@ -171,15 +177,18 @@ def main() -> None:
     program = shutil.which("chromium")
     if program is None:
         sys.exit("no Chromium: install Debian's package 'chromium'")
-    with tempfile.TemporaryDirectory() as name, running_dashboard(Path(name)) as (url, environment):
-        make_workflows(Path(name), environment)
-        with sync_playwright() as playwright:
-            flags = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-            browser = playwright.chromium.launch(executable_path=program, args=flags)
-            page = browser.new_page(viewport=SIZE)  # type: ignore[arg-type]  # a dict literal is a ViewportSize
-            page.goto(url)
-            take_pictures(page, url.partition("?")[0], images)
-            browser.close()
+    with (
+        tempfile.TemporaryDirectory() as name,
+        running_dashboard(Path(name)) as (url, environment),
+        workflows(Path(name), environment),
+        sync_playwright() as playwright,
+    ):
+        flags = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+        browser = playwright.chromium.launch(executable_path=program, args=flags)
+        page = browser.new_page(viewport=SIZE)  # type: ignore[arg-type]  # a dict literal is a ViewportSize
+        page.goto(url)
+        take_pictures(page, url.partition("?")[0], images)
+        browser.close()
 
 
 if __name__ == "__main__":

@@ -1,10 +1,16 @@
 """What the page offers for workflows: commands that fit their states, initializing new ones, refreshing by hand."""
 
+import itertools
 from pathlib import Path
+from typing import Any
 
 from browser_pages import DashPage
 from dash_bench import DashReader
 from playwright.sync_api import Page, expect
+
+from torc_framework.models.progress import WorkflowOverview
+from torc_framework.models.records import WorkflowRecord
+from torc_framework.text.status_text import STATUS_LOOKS
 
 PATIENCE_MS = 60_000
 ONE = {"jobs": [{"name": "a", "command": "true"}]}
@@ -36,6 +42,24 @@ def test_the_list_offers_what_fits(page: DashPage, owner: DashReader, tmp_path: 
         (tmp_path / "gate").touch()
 
 
+def test_states_are_those_of_the_command_line(page: DashPage) -> None:
+    """The list derives the same state from the same numbers as `WorkflowOverview.state`."""
+    some = [{}, *({label: 2} for label in STATUS_LOOKS)]
+    facts: dict[str, list[Any]] = {
+        "counts": [{**one, **other} for one in some for other in some],
+        "interrupted": [0, 1],
+        "is_canceled": [False, True],
+        "silent_runners": [0, 1],
+    }
+    entries = [dict(zip(facts, values, strict=True)) for values in itertools.product(*facts.values())]
+    script = """async (entries) => {
+        const list = await import(new URL("static/views/workflows.js", document.baseURI));
+        return entries.map((entry) => list.stateOf({active_runners: 1, is_archived: false, ...entry}));}"""
+    record = WorkflowRecord(name="w", user="u")
+    overviews = [WorkflowOverview(record, 1, is_archived=False, active_runners=1, **each) for each in entries]
+    assert page.show("w").evaluate(script, entries) == [each.state for each in overviews]
+
+
 def test_a_new_workflow_is_initialized_if_wanted(page: DashPage) -> None:
     """As the wizard of the manual offers it."""
     shown = page.show("create/editor?example=diamond")
@@ -59,4 +83,15 @@ def test_a_reader_may_refresh_by_hand(page: DashPage, owner: DashReader) -> None
     expect(main).to_contain_text("not started")
     shown.get_by_role("button", name="Refresh").click()
     expect(main).to_contain_text("completed", timeout=PATIENCE_MS)
+    assert page.accessibility_findings() == []
+
+
+def test_a_report_begins_at_once(page: DashPage, owner: DashReader) -> None:
+    """Its dialog has the answer without a further press of a button."""
+    workflow = owner.create({"name": "plan", **ONE})
+    shown = page.show(f"w/{workflow}/graph")
+    shown.get_by_role("button", name="Execution plan…").click()
+    dialog = shown.get_by_role("dialog")
+    expect(dialog.get_by_role("table")).to_be_visible(timeout=PATIENCE_MS)
+    expect(dialog.get_by_role("button", name="Again")).to_be_visible()
     assert page.accessibility_findings() == []

@@ -66,12 +66,17 @@ def test_a_queued_allocation_says_why_it_waits(cluster: Cluster, served_torc: Se
         _picture(page, "slurm-queued")
 
 
-def _carry_out(page: Page, opener: str, confirmer: str) -> Locator:
-    """Open the dialog of a command, and carry it out; return the dialog."""
-    page.get_by_role("main").get_by_role("button", name=f"{opener}…").first.click()
-    dialog = page.get_by_role("dialog")
-    dialog.get_by_role("button", name=confirmer, exact=True).click()
-    return dialog
+def _open(page: Page, command: str) -> Locator:
+    """Open the dialog of a command; a report begins at once."""
+    page.get_by_role("main").get_by_role("button", name=f"{command}…").first.click()
+    return page.get_by_role("dialog")
+
+
+def _carry_out(page: Page, command: str) -> None:
+    """Open the dialog of a command, and carry it out."""
+    dialog = _open(page, command)
+    dialog.get_by_role("button", name=command, exact=True).click()
+    expect(dialog).to_have_count(0, timeout=PATIENCE_MS)
 
 
 def _close(page: Page, dialog: Locator) -> None:
@@ -94,8 +99,7 @@ def test_a_workflow_on_the_cluster_from_submission_to_its_logs(cluster: Cluster,
     served_torc("workflows", "create", "w.yaml")
     with _dash_of(cluster, served_torc) as url, running_chromium() as browser, open_dash(browser, url) as page:
         shown = page.show("w/1")
-        dialog = _carry_out(shown, "Submit", "Submit")
-        expect(dialog).to_have_count(0, timeout=PATIENCE_MS)
+        _carry_out(shown, "Submit")
         eventually(lambda: served_torc.counts()["running"] == 1)
         runners = page.show("w/1/runners").get_by_role("region", name="Runners").last
         expect(runners).to_contain_text("works", timeout=PATIENCE_MS)
@@ -107,7 +111,7 @@ def test_a_workflow_on_the_cluster_from_submission_to_its_logs(cluster: Cluster,
         (cluster.folder / "go").touch()
         expect(runners).to_contain_text("ended", timeout=PATIENCE_MS)
         _read_log(page, "stdout", "Runner of workflow 1: 2 attempts, 1 failed")
-        dialog = _carry_out(shown, "Slurm accounting", "Slurm accounting")
+        dialog = _open(shown, "Slurm accounting")
         expect(dialog).to_contain_text("COMPLETED", timeout=PATIENCE_MS)
         expect(dialog).to_contain_text("FAILED")
         _picture(page, "slurm-accounting")
@@ -124,12 +128,11 @@ def test_a_workflow_on_the_cluster_is_canceled(cluster: Cluster, served_torc: Se
         expect(shown.get_by_role("main").get_by_role("button", name="Cancel workflow…")).to_be_visible(
             timeout=PATIENCE_MS
         )
-        dialog = _carry_out(shown, "Cancel workflow", "Cancel workflow")
-        expect(dialog).to_have_count(0, timeout=PATIENCE_MS)
+        _carry_out(shown, "Cancel workflow")
         eventually(lambda: not served_torc.queue())
         page.show("w/1/runners")
         _read_log(page, "stderr", "CANCELLED")
-        dialog = _carry_out(shown, "Search Slurm logs", "Search Slurm logs")
+        dialog = _open(shown, "Search Slurm logs")
         expect(dialog).to_contain_text("canceled", timeout=PATIENCE_MS)
         expect(dialog.get_by_role("region", name="Errors")).to_contain_text("good, bad")
         _picture(page, "slurm-search")

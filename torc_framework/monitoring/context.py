@@ -2,10 +2,13 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
+
+from torc_framework.errors import TorcError
 
 if TYPE_CHECKING:
     from torc_framework.plugins.manager import PluginManager
@@ -38,6 +41,18 @@ class WorkContext:
             if self._plugins is None:
                 self._plugins = self._load_plugins()
             return self._plugins
+
+    def prepare(self) -> None:
+        """Import what the first answers need, so that the first reader does not wait for it.
+
+        What cannot be imported is reported by the answer that needs it.
+        """
+        with suppress(TorcError, ImportError):
+            import torc_framework.explain
+            import torc_framework.forensics.workflow_report
+            import torc_framework.pending  # noqa: F401 - only to have them imported
+
+            _ = self.plugins
 
     @property
     def executor_options(self) -> ExecutorOptions:

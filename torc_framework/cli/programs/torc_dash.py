@@ -9,6 +9,7 @@ import shlex
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -81,6 +82,7 @@ async def _run(config: "Config") -> int:
 
         def ready() -> None:
             print(f"Dashboard: {_page_url(dash, port)}?token={dashboard.access.token}", flush=True)
+            threading.Thread(target=dashboard.context.prepare, daemon=True).start()
 
         server = StoppableServer(server_config(dashboard.app(), LimitSettings(), None), ready)
 

@@ -212,11 +212,11 @@ KEY_ACTIONS: Final = (
 
 _STATES: Final[Mapping[str, tuple[str, ...]]] = {
     "order('initialize')": ("uninitialized",),
-    "order('cancel')": ("running", "ready"),
-    "order('recover')": ("failed", "pending_failed", "canceled", "running"),
+    "order('cancel')": ("running", "silent", "ready"),
+    "order('recover')": ("failed", "pending_failed", "canceled", "running", "silent"),
     "retry_all": ("failed", "pending_failed", "canceled", "interrupted"),
-    "ask('why-failed')": ("failed", "pending_failed", "canceled", "running", "interrupted"),
-    "view('pending')": ("pending_failed", "running", "failed"),
+    "ask('why-failed')": ("failed", "pending_failed", "canceled", "running", "silent", "interrupted"),
+    "view('pending')": ("pending_failed", "running", "silent", "failed"),
 }
 """States of a workflow in which an action is of use; other actions are in all."""
 

@@ -64,6 +64,7 @@ function ActionDialog({ name, workflowId, options: initial = {}, title, onDone }
   };
   useEffect(() => {
     if (hasDryRun) start(true);
+    else if (REPORTS.has(name)) start(false); // it only reads
   }, []);
 
   const isPreviewed = Boolean(run?.preview && run.state !== "running");
@@ -72,13 +73,13 @@ function ActionDialog({ name, workflowId, options: initial = {}, title, onDone }
   const buttons = html`
     <button type="button" onClick=${closeDialog}>Back</button>
     ${hasDryRun ? html`<button type="button" aria-disabled=${isBusy} class=${isPreviewed ? "" : "primary"} onClick=${() => start(true)}>Preview</button>` : ""}
-    <button type="button" disabled=${isVain || server.value.isAway} aria-disabled=${isBusy} class=${look} onClick=${() => start(false)}>${title ?? kind.title}</button>
+    <button type="button" disabled=${isVain || server.value.isAway} aria-disabled=${isBusy} class=${look} onClick=${() => start(false)}>${REPORTS.has(name) ? "Again" : (title ?? kind.title)}</button>
   `;
   return html`<${DialogBox} title=${title ?? kind.title} buttons=${buttons}>
     ${impact ? html`<div class=${kind.destroys ? "warning effects" : "effects"}>${(impact.sentences ?? []).map((/** @type {string} */ each) => html`<p key=${each}>${each}</p>`)}</div>` : ""}
     <${OptionFields} options=${kind.options} values=${options} fixed=${title ? Object.keys(initial) : []} most=${kind.is_long ? 0 : undefined} onChange=${choose} />
     ${run && run.state !== "running" ? html`<${Ended} run=${run} onPreviewWith=${previewWith} />` : ""}
-    ${isBusy ? html`<p class="loading" role="status">${run ? "Under way…" : hasDryRun ? "Asking what it would do…" : "Starting…"}</p>` : ""}
+    ${isBusy ? html`<p class="loading" role="status">${run ? "Under way…" : hasDryRun ? "Asking what it would do…" : REPORTS.has(name) ? "Reading…" : "Starting…"}</p>` : ""}
     <${Failure} error=${failure ?? error} />
     ${!impact && kind.undo ? html`<p class="muted">${kind.undo}</p>` : ""}
     ${text ? html`<p class="field-title">The same in a terminal</p><${Command} text=${text} />` : ""}

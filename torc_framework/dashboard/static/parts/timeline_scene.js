@@ -138,7 +138,7 @@ export class TimelineScene {
     for (let time = Math.ceil(from_s / step) * step; time <= to_s; time += step) {
       const x = GUTTER + (time - from_s) * scale;
       const text = step >= 86400 ? timeText(1000 * time) : step >= 60 ? clockText(1000 * time) : secondsText(time, step);
-      context.fillText(text, x + 4, AXIS / 2 - 1, STEP_PX);
+      if (x + 4 + context.measureText(text).width < width) context.fillText(text, x + 4, AXIS / 2 - 1, STEP_PX);
       context.moveTo(Math.round(x) + 0.5, 0);
       context.lineTo(Math.round(x) + 0.5, height);
     }

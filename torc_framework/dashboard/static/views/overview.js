@@ -44,7 +44,7 @@ function Content({ id, data }) {
     ${failed ? html`<section class="card" aria-labelledby="failures"><h2 id="failures">Why jobs failed <a class="more" href=${address(["w", id, "failures"])}>all failures</a></h2><${FailureCards} id=${id} most=${3} /></section>` : ""}
     <section class="card" aria-labelledby="progress"><h2 id="progress">Progress by stage</h2><${Stages} id=${id} progress=${progress} /></section>
     ${waits ? html`<section class="card" aria-labelledby="waiting"><h2 id="waiting">What waits, and why</h2><${Waiting} id=${id} /></section>` : ""}
-    <section class="card" aria-labelledby="runners"><h2 id="runners">Runners <a class="more" href=${address(["w", id, "runners"])}>all runners</a></h2><${RunnerTable} id=${id} isShort /></section>
+    ${data.status === "completed" && !data.active_runners ? "" : html`<section class="card" aria-labelledby="runners"><h2 id="runners">Runners <a class="more" href=${address(["w", id, "runners"])}>all runners</a></h2><${RunnerTable} id=${id} isShort /></section>`}
     <p class="muted">Created <${Time} at=${data.timestamp} /> by ${data.user}, run ${data.run_id}${data.started_at ? html`, started <${Time} at=${data.started_at} />` : ""}${data.duration_s ? `, took ${durationText(data.duration_s)}` : ""}.</p>
   `;
 }

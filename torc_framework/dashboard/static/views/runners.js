@@ -34,7 +34,7 @@ export function RunnerTable({ id, isShort = false }) {
   const rows = [...nodes.data.items].sort((first, second) => Number(second.is_active) - Number(first.is_active));
   if (!rows.length) {
     return html`<${Empty} title=${isShort ? "No runner works on this now." : "No runner has worked on this."}>
-      ${commandKinds.value.run ? html`<p class="row"><${ActionButton} name="run" workflowId=${id} label="Run here" /><${ActionButton} name="submit" workflowId=${id} /></p>` : ""}<//>`;
+      ${isShort && commandKinds.value.run ? html`<p class="row"><${ActionButton} name="run" workflowId=${id} label="Run here" /><${ActionButton} name="submit" workflowId=${id} /></p>` : ""}<//>`;
   }
   const lost = new Set(status.data?.lost_runners ?? []);
   const loads = new Map((progress.data?.loads ?? []).map((/** @type {any} */ load) => [load.compute_node_id, load]));

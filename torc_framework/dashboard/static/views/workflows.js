@@ -104,34 +104,53 @@ function Card({ entry }) {
     </div>
     <div class="workflow-bar">
       <${StatusBar} counts=${counts} />
-      <span class="workflow-text"><${State} of=${stateOf(entry)} /> <span class="muted">${countText(counts.completed ?? 0)} of ${countText(total, "job")} done${troubles(counts, stateOf(entry))}</span></span>
+      <span class="workflow-text"><${State} of=${stateOf(entry)} /> <span class="muted">${countText(counts.completed ?? 0)} of ${countText(total, "job")} done${troubles(counts, entry.interrupted, stateOf(entry))}</span></span>
     </div>
     <div class="workflow-side">
-      <span class="muted">${entry.updated_at ? html`<${Time} at=${entry.updated_at} ago />` : html`created <${Time} at=${workflow.timestamp} ago />`}</span>
+      <span class="muted">${entry.updated_at ? html`<${Time} at=${entry.updated_at} ago />` : html`new, <${Time} at=${workflow.timestamp} ago />`}</span>
       <${Menu} entry=${entry} />
     </div>
   </li>`;
 }
 
-/** @param {Record<string, number>} counts @param {string} state whose word is shown before */
-function troubles({ failed = 0, pending_failed = 0, running = 0 }, state) {
-  const parts = [failed && `${countText(failed)} failed`, pending_failed && (state === "pending_failed" ? `${countText(pending_failed)} failed` : `${countText(pending_failed)} waiting for a verdict`), running && `${countText(running)} running`];
+/** @param {Record<string, number>} counts @param {number} interrupted jobs among the terminated ones @param {string} state whose word is shown before */
+function troubles({ failed = 0, terminated = 0, pending_failed = 0, running = 0 }, interrupted, state) {
+  const parts = [
+    failed && `${countText(failed)} failed`,
+    terminated > interrupted && `${countText(terminated - interrupted)} terminated`,
+    interrupted && `${countText(interrupted)} interrupted`,
+    pending_failed && (state === "pending_failed" ? `${countText(pending_failed)} failed` : `${countText(pending_failed)} waiting for a verdict`),
+    running && `${countText(running)} running`,
+  ];
   return parts.filter(Boolean).map((part) => `, ${part}`).join("");
 }
 
-/** The state of a workflow from its numbers, by the label of its look. @param {Entry} entry */
-function stateOf(entry) {
-  const { counts } = entry;
-  const count = (/** @type {string[]} */ ...labels) => labels.reduce((sum, label) => sum + (counts[label] ?? 0), 0);
-  const total = Object.values(counts).reduce((sum, each) => sum + each, 0);
-  if (entry.is_archived) return "archived";
-  if (entry.is_canceled) return "canceled";
-  if (isSilent(entry) && count("running", "pending")) return "silent";
-  if (isUnderWay(entry)) return "running";
-  if (count("uninitialized", "disabled") === total) return "uninitialized";
-  if (count("pending_failed")) return "pending_failed";
-  if (count("ready", "blocked", "uninitialized")) return entry.interrupted ? "interrupted" : "ready";
-  return count("failed", "terminated", "canceled") ? "failed" : "completed";
+const LIVE = ["running", "pending"];
+const NOT_BEGUN = ["uninitialized", "disabled"];
+const UNSUCCESSFUL = ["failed", "terminated", "pending_failed", "canceled"];
+const DONE = ["completed", "failed", "terminated", "canceled", "disabled"];
+
+/**
+ * The state of a workflow from its numbers, by the label of its look: that of `torc workflows list`.
+ * @param {Entry} entry
+ */
+export function stateOf(entry) {
+  const present = Object.keys(entry.counts).filter((label) => entry.counts[label]);
+  const hasSome = (/** @type {string[]} */ labels) => present.some((label) => labels.includes(label));
+  const hasOnly = (/** @type {string[]} */ labels) => present.every((label) => labels.includes(label));
+  /** @type {[string, boolean][]} */
+  const states = [
+    ["archived", entry.is_archived],
+    ["canceled", entry.is_canceled],
+    ["silent", isSilent(entry) && hasSome(LIVE)],
+    ["running", hasSome(LIVE)],
+    ["pending_failed", hasSome(["pending_failed"])],
+    ["interrupted", entry.interrupted > 0],
+    ["uninitialized", hasOnly(NOT_BEGUN)],
+    ["ready", !hasOnly(DONE)],
+    ["failed", hasSome(UNSUCCESSFUL)],
+  ];
+  return states.find(([, applies]) => applies)?.[0] ?? "completed";
 }
 
 /** Commands on one workflow. @param {{entry: Entry}} props */
