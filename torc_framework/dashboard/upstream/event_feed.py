@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import Final
 
 import httpx2
 import msgspec
 from attrs import frozen
 
-from torc_framework.dashboard.http.limits import EVENT_BYTES, FEED_IDLE_S, FEEDS, KEPT_EVENTS
+from torc_framework.dashboard.http.limits import EVENT_BYTES, FEED_IDLE_S, FEEDS, FEEDS_OF_PERSON, KEPT_EVENTS
 from torc_framework.dashboard.upstream.http_client import HttpClients
 from torc_framework.dashboard.upstream.monitor import ServerMonitor
 from torc_framework.monitoring.identity import Identity, UpstreamServer
@@ -187,22 +188,25 @@ class EventHub:
         """Return the feed of a workflow; ``wake`` is set whenever it changes, until the reader leaves.
 
         Raises:
-            TooManyFeedsError: as many are open as may be, and all have readers.
+            TooManyFeedsError: as many are open as may be, of all or of this person, and all of them have readers.
         """
         key = (identity.key, workflow_id)
         found = self._feeds.get(key)
         if found is None or found[1].done():
-            self._make_room()
+            self._make_room(
+                {each: feed for each, feed in self._feeds.items() if each[0] == identity.key}, FEEDS_OF_PERSON
+            )
+            self._make_room(self._feeds, FEEDS)
             feed = EventFeed(workflow_id, identity, self._upstream, self._clients)
             self._feeds[key] = found = (feed, asyncio.create_task(feed.run()))
         found[0].readers.add(wake)
         return found[0]
 
-    def _make_room(self) -> None:
-        """End a feed without readers if there are too many."""
-        if len(self._feeds) < FEEDS:
+    def _make_room(self, feeds: Mapping[tuple[str, int], tuple[EventFeed, asyncio.Task[None]]], most: int) -> None:
+        """End one of some feeds that has no readers if there are too many of them."""
+        if len(feeds) < most:
             return
-        for key, (feed, task) in self._feeds.items():
+        for key, (feed, task) in feeds.items():
             if not feed.readers:
                 task.cancel()
                 del self._feeds[key]
