@@ -34,6 +34,8 @@ FEED_IDLE_S: Final = 60.0
 """Seconds without readers after which a stream from the server is closed."""
 KEPT_EVENTS: Final = 5_000
 """Latest events of a workflow that are kept for readers; a reader that lacks more has to load all anew."""
+KEPT_EVENT_BYTES: Final = 2 << 20
+"""The same in bytes, because an event may be long."""
 EVENTS_PER_SECOND: Final = 200
 """Events per second of one stream above which it has numbers of events instead."""
 BATCH_S: Final = 0.25

@@ -11,7 +11,14 @@ import httpx2
 import msgspec
 from attrs import frozen
 
-from torc_framework.dashboard.http.limits import EVENT_BYTES, FEED_IDLE_S, FEEDS, FEEDS_OF_PERSON, KEPT_EVENTS
+from torc_framework.dashboard.http.limits import (
+    EVENT_BYTES,
+    FEED_IDLE_S,
+    FEEDS,
+    FEEDS_OF_PERSON,
+    KEPT_EVENT_BYTES,
+    KEPT_EVENTS,
+)
 from torc_framework.dashboard.upstream.http_client import HttpClients
 from torc_framework.dashboard.upstream.monitor import ServerMonitor
 from torc_framework.monitoring.identity import Identity, UpstreamServer
@@ -76,6 +83,7 @@ class EventFeed:
         self.last_id: int | None = None
         self.readers: set[asyncio.Event] = set()
         self._events: deque[FeedEvent] = deque()
+        self._kept_bytes = 0
 
     def after(self, id_: int) -> list[FeedEvent]:
         """Return the kept events after the one with this id."""
@@ -144,6 +152,7 @@ class EventFeed:
         id_, data = int(values[b"id"]), values.get(b"data")
         if self.last_id is not None and id_ < self.last_id:  # another database: what was kept is of the former one
             self._events.clear()
+            self._kept_bytes = 0
             self.floor = None
         self.last_id = id_
         if self.floor is None:
@@ -152,11 +161,13 @@ class EventFeed:
             return
         with contextlib.suppress(msgspec.DecodeError):
             kind = msgspec.json.decode(data, type=_Type).event_type
-            self._events.append(
-                FeedEvent(id_, kind, b'{"workflow_id":%d,"id":%d,' % (self.workflow_id, id_) + data[1:])
-            )
-        while len(self._events) > KEPT_EVENTS:
-            self.floor = self._events.popleft().id
+            event = FeedEvent(id_, kind, b'{"workflow_id":%d,"id":%d,' % (self.workflow_id, id_) + data[1:])
+            self._events.append(event)
+            self._kept_bytes += len(event.content)
+        while len(self._events) > KEPT_EVENTS or self._kept_bytes > KEPT_EVENT_BYTES:
+            oldest = self._events.popleft()
+            self._kept_bytes -= len(oldest.content)
+            self.floor = oldest.id
 
     def _enter(self, name: str, error: str | None) -> None:
         if (name, error) != (self.state.name, self.state.error):
