@@ -132,6 +132,7 @@ NOT_FIRST = (*ON_CLUSTERS, "tests/thirdparty")
 
 SERVICES: dict[str, tuple[str, ...]] = {
     "acl": ("setfacl",),
+    "apache2-bin": ("apache2", "/usr/sbin/apache2"),
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
     "elvish": ("elvish",),
     "firefox-esr": ("firefox-esr", "firefox"),

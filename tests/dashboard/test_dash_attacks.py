@@ -12,6 +12,8 @@ import pytest
 from dash_bench import TOKEN, DashProgram, DashReader, running_dash
 from people import guarded_server, password_of
 
+from torc_framework.dashboard.http.limits import STREAMS_OF_PERSON
+
 pytestmark = pytest.mark.e2e
 LISTS = {"name": "w", "jobs": [{"name": "a", "command": "echo hello"}]}
 
@@ -196,12 +198,12 @@ def test_a_reader_that_does_not_read_costs_the_others_nothing(dash: DashProgram,
         connection.close()
 
 
-def test_a_session_has_a_limited_number_of_streams(dash: DashProgram, owner: DashReader) -> None:
+def test_a_person_has_a_limited_number_of_streams(dash: DashProgram, owner: DashReader) -> None:
     id_ = owner.create(LISTS)
     cookies = "; ".join(f"{name}={value}" for name, value in owner.http.cookies.items())
     request = f"GET /dash/events?workflows={id_} HTTP/1.1\r\nHost: localhost\r\nCookie: {cookies}\r\n\r\n"
     connections, statuses = [], []
-    for _ in range(34):
+    for _ in range(STREAMS_OF_PERSON + 1):
         connection = socket.create_connection(("127.0.0.1", urlsplit(dash.base).port or 0))
         connection.sendall(request.encode())
         statuses.append(connection.recv(12))

@@ -10,7 +10,7 @@ from dash_bench import DashReader, Listener, running_dash
 from people import Person
 from server_child import ServerChild
 
-from torc_framework.dashboard.http.limits import KEPT_EVENTS
+from torc_framework.dashboard.http.limits import KEPT_EVENT_BYTES, KEPT_EVENTS
 from torc_framework.dashboard.routes.event_streams import _batch
 from torc_framework.dashboard.upstream.event_feed import EventFeed, FeedEvent
 from torc_framework.dashboard.upstream.http_client import HttpClients
@@ -91,6 +91,16 @@ def test_a_feed_keeps_the_latest_events_only() -> None:
     assert [event.id for event in feed.after(feed.last_id or 0)] == []
     assert len(feed.after(0)) == KEPT_EVENTS
     assert feed.after(feed.floor)[0].content == b'{"workflow_id":1,"id":16,"event_type":"note"}'
+
+
+def test_a_feed_keeps_few_long_events() -> None:
+    feed = _feed()
+    long = b'{"event_type":"note","data":"%s"}' % (b"x" * 100_000)
+    for number in range(1, 101):
+        feed._take(b"id: %d\ndata: %s" % (number, long))
+    kept = feed.after(feed.floor or 0)
+    assert kept[-1].id == 100
+    assert len(kept) == KEPT_EVENT_BYTES // len(kept[0].content)
 
 
 def test_a_feed_of_another_database_forgets_the_former_events() -> None:

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from torc_framework.dashboard.access.guard import host_name
 from torc_framework.dashboard.access.sessions import ReaderSession, SessionStore
-from torc_framework.dashboard.http.limits import SESSIONS
+from torc_framework.dashboard.http.limits import SESSIONS, SESSIONS_OF_PERSON
 from torc_framework.monitoring.command_children import command_text
 from torc_framework.monitoring.command_table import COMMANDS
+from torc_framework.monitoring.identity import Credentials, Identity, UpstreamServer
 from torc_framework.monitoring.refusals import RefusedError
 
 
@@ -55,6 +56,21 @@ def test_the_session_unused_for_longest_makes_room() -> None:
     store.add(ReaderSession())
     assert store.find(secrets[0]) is not None
     assert store.find(secrets[1]) is None
+
+
+def test_a_person_who_logs_in_often_ends_own_sessions_only() -> None:
+    store, upstream = SessionStore(60.0), UpstreamServer("http://127.0.0.1:9")
+
+    def log_in(name: str) -> str:
+        return store.add(ReaderSession(identity=Identity(f"user:{name}", upstream, Credentials(name, "x"))))
+
+    token, ben = store.add(ReaderSession(is_owner=True)), log_in("ben")
+    eves = [log_in("eve") for _ in range(SESSIONS + 1)]
+    assert store.find(token) is not None
+    assert store.find(ben) is not None
+    live = [session for session in map(store.find, eves) if session is not None]
+    assert len(live) == SESSIONS_OF_PERSON
+    assert {id(session.usage) for session in live} == {id(live[0].usage)}
 
 
 def test_a_log_out_forgets_rights() -> None:

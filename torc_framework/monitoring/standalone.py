@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torc_framework.client import TorcClient
+from torc_framework.errors import OperatorError, ServerUnreachableError
 from torc_framework.monitoring.identity import UpstreamServer
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ class StandaloneServer:
         self._was_started = False
 
     def start(self) -> None:
-        """Start the server unless it runs; wait until it listens.
+        """Start the server unless it runs; wait until it answers.
 
         Raises:
             TorcError: it did not start; the message has its own.
@@ -40,6 +42,7 @@ class StandaloneServer:
             server = self._make()
             server.start()
             try:
+                _require_answer(server)
                 self._upstream.move(server.url)
             except BaseException:
                 server.close()
@@ -78,3 +81,19 @@ class StandaloneServer:
             "url": self._upstream.shown,
             "database": database,
         }
+
+
+def _require_answer(server: "EmbeddedServer") -> None:
+    """Wait until a server answers: it listens before it has opened its database.
+
+    Raises:
+        OperatorError: it has ended, such as for a full disk.
+    """
+    try:
+        with TorcClient(server.url) as client:
+            client.ping()
+    except ServerUnreachableError:
+        if not server.has_failed():
+            raise
+        server.close()
+        raise OperatorError(f"the embedded server has ended: {server.last_error_line}") from None

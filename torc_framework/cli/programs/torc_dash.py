@@ -71,7 +71,7 @@ async def _run(config: "Config") -> int:
     from torc_framework.server.settings import LimitSettings
 
     dash = config.dash
-    listener = _listen(dash.host, dash.port)
+    listener = _listen(dash.host, dash.port, "--port")
     port = listener.getsockname()[1]
     dashboard = _dashboard(config, port)
     own = dashboard.server
@@ -167,6 +167,8 @@ def _own_server(dash: DashSection) -> "EmbeddedServer":
     from torc_framework.config import database_location, default_database
     from torc_framework.embedded import EmbeddedServer
 
+    if dash.server_port:
+        _listen("127.0.0.1", dash.server_port, "--server-port").close()
     database = database_location(dash.database) if dash.database else default_database()
     return EmbeddedServer(database, port=dash.server_port, program=_program(dash.torc_server_bin, "torc-server"))
 
@@ -191,12 +193,17 @@ def _token() -> str:
     return given
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, option: str) -> socket.socket:
+    """Return a socket that listens on a port, which this option sets.
+
+    Raises:
+        UserError: that is not possible; the message names the option if another program has the port.
+    """
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=256)
     except OSError as error:
-        advice = "; --port 0 takes a free one" if error.errno == errno.EADDRINUSE else ""
+        advice = f"; {option} 0 takes a free one" if error.errno == errno.EADDRINUSE else ""
         reason = os.strerror(error.errno) if isinstance(error.errno, int) and error.errno > 0 else error.strerror
         raise UserError(f"cannot listen on {host}:{port}: {reason or error}{advice}") from error
 

@@ -1,7 +1,7 @@
 """Log-ins: by the start token, which makes a reader the owner, or by a name and password of the server."""
 
+import asyncio
 import hmac
-from collections import Counter
 from typing import Any, Final
 
 import httpx2
@@ -14,7 +14,7 @@ from torc_framework import __version__
 from torc_framework.dashboard.access.sessions import ReaderSession, SessionStore
 from torc_framework.dashboard.http.bodies import read_json
 from torc_framework.dashboard.http.errors import json_answer
-from torc_framework.dashboard.http.limits import LOGINS, LOGINS_OF_ADDRESS
+from torc_framework.dashboard.http.limits import LOGINS
 from torc_framework.dashboard.upstream.http_client import HttpClients
 from torc_framework.monitoring.identity import Credentials, Identity, UpstreamServer
 from torc_framework.monitoring.refusals import RefusedError
@@ -57,7 +57,7 @@ class LoginRoutes:
     ) -> None:
         self._sessions, self._upstream, self._clients, self._process = sessions, upstream, clients, process
         self._token, self._cookie, self._is_standalone = token.encode(), cookie, is_standalone
-        self._checks: Counter[str] = Counter()
+        self._checks = asyncio.Semaphore(LOGINS)
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -112,16 +112,17 @@ class LoginRoutes:
                 raise RefusedError(401, "this is not the start token; torc-dash printed it when it began")
             session.is_owner = True
         elif body.username and body.password is not None:
-            address = request.client.host if request.client else ""
-            session.identity = await self._checked(Credentials(body.username, body.password), address)
+            session.identity = await self._checked(Credentials(body.username, body.password))
         else:
             raise RefusedError(400, "give the start token, or name and password")
         answer = json_answer(self._values(session))
         self._set_cookie(request, answer, session)
         return answer
 
-    async def _checked(self, credentials: Credentials, address: str) -> Identity:
+    async def _checked(self, credentials: Credentials) -> Identity:
         """Return the identity of a name and password that the server accepts; it delays answers to wrong ones.
+
+        They are not counted by address, because people behind a proxy have one.
 
         Raises:
             RefusedError: the server refuses them, requires none, or does not answer; or too many log-ins are under way.
@@ -130,20 +131,18 @@ class LoginRoutes:
             raise RefusedError(400, "the server has no users; the start token is the way in")
         if len(credentials.username) > _MAX_NAME or ":" in credentials.username:
             raise RefusedError(401, "wrong name or password")
-        if self._checks[address] >= LOGINS_OF_ADDRESS or self._checks.total() >= LOGINS:
-            raise RefusedError(429, "too many log-ins at once; try again")
         identity = Identity(f"user:{credentials.username}", self._upstream, credentials)
-        self._checks[address] += 1
         try:
-            answer = await self._clients.of(self._upstream).get(
-                f"{self._upstream.base}/version", headers=identity.headers, timeout=60.0
-            )
+            async with self._checks:
+                answer = await self._clients.of(self._upstream).get(
+                    f"{self._upstream.base}/version", headers=identity.headers, timeout=60.0
+                )
         except httpx2.HTTPError as error:
             raise RefusedError(502, f"the server does not answer: {error}", upstream="away") from error
-        finally:
-            self._checks -= Counter([address])
         if answer.status_code in (401, 403):
             raise RefusedError(401, "wrong name or password")
+        if answer.status_code in (429, 503):
+            raise RefusedError(429, "too many log-ins at once; try again")
         if answer.status_code != 200:
             raise RefusedError(502, f"the server answered the log-in with status {answer.status_code}")
         return identity

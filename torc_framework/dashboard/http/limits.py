@@ -4,30 +4,38 @@ from typing import Final
 
 SESSIONS: Final = 200
 """Sessions that are kept; the one that was not used for the longest time ends first."""
+SESSIONS_OF_PERSON: Final = 20
+"""The same, of one person."""
 API_BODY_BYTES: Final = 64 << 20
 """Largest body of a request that is passed on to the server."""
 BODY_BYTES: Final = 18 << 20
 """Largest body of a request to the dashboard's own routes: a spec as text."""
 API_REQUESTS: Final = 200
 """Requests that are passed on to the server at once."""
-API_REQUESTS_OF_SESSION: Final = 32
-"""The same, of one session."""
+API_REQUESTS_OF_PERSON: Final = 32
+"""The same, of one person in all sessions."""
 WORK_THREADS: Final = 8
 """Requests to the dashboard's own routes that are worked on at once."""
-WORK_REQUESTS_OF_SESSION: Final = 32
-"""Requests of one session that are worked on or wait for that."""
+WORK_THREADS_OF_PERSON: Final = 6
+"""The same, of one person in all sessions."""
+WORK_REQUESTS_OF_PERSON: Final = 32
+"""Requests of one person that are worked on or wait for that."""
 STREAMS: Final = 500
 """Event streams to readers."""
-STREAMS_OF_SESSION: Final = 32
-"""Workflows in the event streams of one session."""
-WORKFLOWS_OF_STREAM: Final = 32
+STREAMS_OF_PERSON: Final = 64
+"""Workflows in the event streams of one person in all sessions; each counts as often as a stream has it."""
+WORKFLOWS_OF_STREAM: Final = 16
 """Workflows in one event stream to a reader."""
 FEEDS: Final = 64
-"""Event streams from the server: one for each workflow and user."""
+"""Event streams from the server: one for each workflow and person. The server permits 100 to one address by default."""
+FEEDS_OF_PERSON: Final = 32
+"""The same, of one person."""
 FEED_IDLE_S: Final = 60.0
 """Seconds without readers after which a stream from the server is closed."""
 KEPT_EVENTS: Final = 5_000
 """Latest events of a workflow that are kept for readers; a reader that lacks more has to load all anew."""
+KEPT_EVENT_BYTES: Final = 2 << 20
+"""The same in bytes, because an event may be long."""
 EVENTS_PER_SECOND: Final = 200
 """Events per second of one stream above which it has numbers of events instead."""
 BATCH_S: Final = 0.25
@@ -60,7 +68,6 @@ PROBE_S: Final = 10.0
 """Seconds between two looks at the server while it answers."""
 PROBE_AWAY_S: Final = 2.0
 """Seconds between two looks at the server while it does not answer."""
-LOGINS: Final = 32
-"""Names and passwords that are checked at once; further log-ins are refused."""
-LOGINS_OF_ADDRESS: Final = 8
-"""The same, of one address."""
+LOGINS: Final = 300
+"""Names and passwords that are checked at once; further log-ins wait. The server delays answers to 256 wrong passwords
+by default, and refuses further wrong ones at once, so that right ones have their turn."""

@@ -12,8 +12,8 @@ from starlette.routing import Route
 
 from torc_framework.dashboard.access.guard import session_of
 from torc_framework.dashboard.access.login import LoginRoutes
-from torc_framework.dashboard.access.sessions import ReaderSession
-from torc_framework.dashboard.http.limits import API_BODY_BYTES, API_REQUESTS, API_REQUESTS_OF_SESSION
+from torc_framework.dashboard.access.sessions import PersonUsage
+from torc_framework.dashboard.http.limits import API_BODY_BYTES, API_REQUESTS, API_REQUESTS_OF_PERSON
 from torc_framework.dashboard.http.streams import EndingStream
 from torc_framework.dashboard.upstream.http_client import HttpClients
 from torc_framework.dashboard.upstream.monitor import ServerMonitor
@@ -63,14 +63,15 @@ class ApiProxy:
                 headers["content-length"] = request.headers["content-length"]
         client = self._clients.of(self._upstream)
         outgoing = client.build_request(request.method, url, headers=headers, content=body)
-        self._begin(session)
+        usage = session.usage
+        self._begin(usage)
         try:
             answer = await client.send(outgoing, stream=True)
         except (httpx2.HTTPError, ClientDisconnect) as error:
-            self._end(session)
+            self._end(usage)
             raise self._refusal(error) from error
         except BaseException:
-            self._end(session)
+            self._end(usage)
             raise
         if answer.status_code == 401:  # the password was changed, or is required now
             session.identity = None
@@ -78,7 +79,7 @@ class ApiProxy:
         returned = {name: answer.headers[name] for name in _RETURNED if name in answer.headers}
 
         async def end() -> None:
-            self._end(session)
+            self._end(usage)
             await answer.aclose()
 
         return EndingStream(self._body(answer), end, status=answer.status_code, headers=returned)
@@ -101,14 +102,14 @@ class ApiProxy:
         query = request.scope["query_string"].decode("latin-1")
         return f"{self._upstream.base}/{path}" + (f"?{query}" if query else "")
 
-    def _begin(self, session: ReaderSession) -> None:
-        if session.api_requests >= API_REQUESTS_OF_SESSION or self._requests >= API_REQUESTS:
+    def _begin(self, usage: PersonUsage) -> None:
+        if usage.api_requests >= API_REQUESTS_OF_PERSON or self._requests >= API_REQUESTS:
             raise RefusedError(429, "too many requests at once")
-        session.api_requests += 1
+        usage.api_requests += 1
         self._requests += 1
 
-    def _end(self, session: ReaderSession) -> None:
-        session.api_requests -= 1
+    def _end(self, usage: PersonUsage) -> None:
+        usage.api_requests -= 1
         self._requests -= 1
 
     def _refusal(self, error: Exception) -> RefusedError:

@@ -26,7 +26,7 @@ from torc_framework.dashboard.http.limits import (
     EVENTS_PER_SECOND,
     STREAM_COMMENT_S,
     STREAMS,
-    STREAMS_OF_SESSION,
+    STREAMS_OF_PERSON,
     WORKFLOWS_OF_STREAM,
 )
 from torc_framework.dashboard.http.streams import EndingStream
@@ -81,7 +81,8 @@ class EventStreams:
         identity = self._logins.require_identity(session)
         ids = _workflows(request.query_params.get("workflows", ""))
         seen = _last_ids(request.headers.get("last-event-id") or request.query_params.get("last_event_id"))
-        if session.streams + len(ids) > STREAMS_OF_SESSION or self._open >= STREAMS:
+        usage = session.usage
+        if usage.streams + len(ids) > STREAMS_OF_PERSON or self._open >= STREAMS:
             raise RefusedError(429, "too many event streams are open; close a tab")
         wake = asyncio.Event()
         feeds: list[EventFeed] = []
@@ -96,11 +97,11 @@ class EventStreams:
         except TooManyFeedsError:
             leave()
             raise RefusedError(429, "events of too many workflows are read; try again later") from None
-        session.streams += len(ids)
+        usage.streams += len(ids)
         self._open += 1
 
         async def end() -> None:
-            session.streams -= len(ids)
+            usage.streams -= len(ids)
             self._open -= 1
             leave()
 

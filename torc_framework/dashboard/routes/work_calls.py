@@ -7,7 +7,7 @@ import anyio
 import anyio.to_thread
 
 from torc_framework.dashboard.access.sessions import ReaderSession
-from torc_framework.dashboard.http.limits import WORK_REQUESTS_OF_SESSION, WORK_THREADS
+from torc_framework.dashboard.http.limits import WORK_REQUESTS_OF_PERSON, WORK_THREADS
 from torc_framework.dashboard.upstream.monitor import ServerMonitor
 from torc_framework.errors import ApiError, PluginError, ServerUnreachableError, TorcError, UserError
 from torc_framework.monitoring.refusals import RefusedError
@@ -26,17 +26,19 @@ class WorkCalls:
         """Return what a function returns.
 
         Raises:
-            RefusedError: it raised one of the framework's errors, or too many of this session's requests wait (429).
+            RefusedError: it raised one of the framework's errors, or too many of this person's requests wait (429).
         """
-        if session.work_requests >= WORK_REQUESTS_OF_SESSION:
+        usage = session.usage
+        if usage.work_requests >= WORK_REQUESTS_OF_PERSON:
             raise RefusedError(429, "too many requests at once")
-        session.work_requests += 1
+        usage.work_requests += 1
         try:
-            return await anyio.to_thread.run_sync(function, limiter=self._threads)
+            async with usage.threads:
+                return await anyio.to_thread.run_sync(function, limiter=self._threads)
         except TorcError as error:
             raise self._refusal(error) from error
         finally:
-            session.work_requests -= 1
+            usage.work_requests -= 1
 
     def _refusal(self, error: TorcError) -> RefusedError:
         if isinstance(error, ServerUnreachableError):

@@ -4,13 +4,21 @@ import asyncio
 import contextlib
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import Final
 
 import httpx2
 import msgspec
 from attrs import frozen
 
-from torc_framework.dashboard.http.limits import EVENT_BYTES, FEED_IDLE_S, FEEDS, KEPT_EVENTS
+from torc_framework.dashboard.http.limits import (
+    EVENT_BYTES,
+    FEED_IDLE_S,
+    FEEDS,
+    FEEDS_OF_PERSON,
+    KEPT_EVENT_BYTES,
+    KEPT_EVENTS,
+)
 from torc_framework.dashboard.upstream.http_client import HttpClients
 from torc_framework.dashboard.upstream.monitor import ServerMonitor
 from torc_framework.monitoring.identity import Identity, UpstreamServer
@@ -75,6 +83,7 @@ class EventFeed:
         self.last_id: int | None = None
         self.readers: set[asyncio.Event] = set()
         self._events: deque[FeedEvent] = deque()
+        self._kept_bytes = 0
 
     def after(self, id_: int) -> list[FeedEvent]:
         """Return the kept events after the one with this id."""
@@ -143,6 +152,7 @@ class EventFeed:
         id_, data = int(values[b"id"]), values.get(b"data")
         if self.last_id is not None and id_ < self.last_id:  # another database: what was kept is of the former one
             self._events.clear()
+            self._kept_bytes = 0
             self.floor = None
         self.last_id = id_
         if self.floor is None:
@@ -151,11 +161,13 @@ class EventFeed:
             return
         with contextlib.suppress(msgspec.DecodeError):
             kind = msgspec.json.decode(data, type=_Type).event_type
-            self._events.append(
-                FeedEvent(id_, kind, b'{"workflow_id":%d,"id":%d,' % (self.workflow_id, id_) + data[1:])
-            )
-        while len(self._events) > KEPT_EVENTS:
-            self.floor = self._events.popleft().id
+            event = FeedEvent(id_, kind, b'{"workflow_id":%d,"id":%d,' % (self.workflow_id, id_) + data[1:])
+            self._events.append(event)
+            self._kept_bytes += len(event.content)
+        while len(self._events) > KEPT_EVENTS or self._kept_bytes > KEPT_EVENT_BYTES:
+            oldest = self._events.popleft()
+            self._kept_bytes -= len(oldest.content)
+            self.floor = oldest.id
 
     def _enter(self, name: str, error: str | None) -> None:
         if (name, error) != (self.state.name, self.state.error):
@@ -187,22 +199,25 @@ class EventHub:
         """Return the feed of a workflow; ``wake`` is set whenever it changes, until the reader leaves.
 
         Raises:
-            TooManyFeedsError: as many are open as may be, and all have readers.
+            TooManyFeedsError: as many are open as may be, of all or of this person, and all of them have readers.
         """
         key = (identity.key, workflow_id)
         found = self._feeds.get(key)
         if found is None or found[1].done():
-            self._make_room()
+            self._make_room(
+                {each: feed for each, feed in self._feeds.items() if each[0] == identity.key}, FEEDS_OF_PERSON
+            )
+            self._make_room(self._feeds, FEEDS)
             feed = EventFeed(workflow_id, identity, self._upstream, self._clients)
             self._feeds[key] = found = (feed, asyncio.create_task(feed.run()))
         found[0].readers.add(wake)
         return found[0]
 
-    def _make_room(self) -> None:
-        """End a feed without readers if there are too many."""
-        if len(self._feeds) < FEEDS:
+    def _make_room(self, feeds: Mapping[tuple[str, int], tuple[EventFeed, asyncio.Task[None]]], most: int) -> None:
+        """End one of some feeds that has no readers if there are too many of them."""
+        if len(feeds) < most:
             return
-        for key, (feed, task) in self._feeds.items():
+        for key, (feed, task) in feeds.items():
             if not feed.readers:
                 task.cancel()
                 del self._feeds[key]

@@ -12,8 +12,8 @@
 const RETRY_MS = 3000;
 /** Readers that come and go together change the stream once. */
 const GATHER_MS = 20;
-/** The server's limit for one stream; the workflows that were chosen first are left out. */
-const MOST_WORKFLOWS = 32;
+/** Less than the server's limit for one stream, 16; the workflows that were chosen first are left out. */
+const MOST_WORKFLOWS = 12;
 
 export class SharedStream {
   /** @type {Map<StreamReader, number>} */
