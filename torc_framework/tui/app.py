@@ -201,7 +201,7 @@ class TuiApp(TerminalApp):
             main.show_jobs(record["filter"])
         elif main.tab == "files" and isinstance(record, FileRecord):
             source = file_source(self.setup.context.folder, record.path)
-            self.show(LogScreen(record.name, [source], self.fetcher))
+            self.show(LogScreen(record.name, [source], self.fetcher, from_end=False))
         elif main.tab in ("allocations", "runners"):
             self.action_logs()
         elif main.tab == DAG and record is not None and record.job_id is None:

@@ -10,7 +10,7 @@ from torc_framework.monitoring.context import WorkContext
 from torc_framework.text.quantities import count_text, duration_text, size_text
 from torc_framework.text.terminal import one_line
 from torc_framework.text.widths import text_width
-from torc_framework.tui.tables.lines_pane import Line
+from torc_framework.tui.tables.lines_pane import Line, wrapped
 from torc_framework.tui.tables.looks import Cell, fitted, status_cell
 from torc_framework.tui.tables.sparklines import OVER, sparkline
 from torc_framework.tui.tables.value_cells import time_text
@@ -45,7 +45,8 @@ def job_lines(context: WorkContext, client: TorcClient, workflow_id: int, job_id
     pairs = [(each["run_id"], each["compute_node_id"]) for each in found if each["compute_node_id"] is not None]
     usage = job_usage(client, workflow_id, job_id, pairs[-_MOST_ATTEMPTS:])
     lines += _usage_lines(found, asked, usage, width)
-    lines += ["", "Command", *(f"  {one_line(line)}" for line in job.command.split("\n"))]
+    commands = [f"  {one_line(line)}" for line in job.command.split("\n")]
+    lines += ["", "Command", *(part for line in commands for part in wrapped(line, width))]
     if job.depends_on_job_ids:
         ids = ", ".join(str(each) for each in job.depends_on_job_ids[:20])
         lines += ["", f"Waits for {count_text(len(job.depends_on_job_ids), 'job')}: {ids}"]
