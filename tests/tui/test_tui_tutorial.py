@@ -27,6 +27,7 @@ def test_the_tutorial(torc_env: dict[str, str], terminal: Terminal, work: Path) 
     assert commands[-1] == "torc tui"
     for command in commands:
         terminal.keys(command, "Enter")
+    terminal.until("Failures by cause")
     see("fit (workflow 1) failed: 6 of 10 jobs done, 3 failed, 1 canceled")
     see("calibration_2.txt is missing")
     terminal.keys("Right", "Down", "Enter")
