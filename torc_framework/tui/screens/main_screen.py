@@ -369,9 +369,9 @@ class MainScreen(Screen[None]):
         user = "all users" if setup.user is None else one_line(setup.user)
         auto = "auto " if self.owner.refresh_timer else ""
         auto += "read-only " if setup.rights.is_read_only else ""
-        head: list[Cell] = [("torc ", "bold"), *setup.state.cells(has_server=setup.upstream.base is not None)]
+        head: list[Cell] = [("torc ", "bold"), *setup.state.cells(has_server=setup.has_server)]
         rest: list[Cell] = [*self.owner.server_mark(), (f" {user} (w, a) ", "dim"), (auto, "cyan")]
-        url = setup.upstream.shown or ""
+        url = setup.upstream.shown if setup.upstream.shown and setup.has_server else ""
         if sum(text_width(text) for text, _ in (*head, (url, ""), *rest)) >= self.size.width:
             url = urlsplit(url).netloc or url
         self.query_one("#header", TextLines).update([*head, (f"{url} " if url else "", ""), *rest])
