@@ -13,7 +13,7 @@ from torc_framework.text.quantities import size_text
 from torc_framework.text.terminal import cleaned
 from torc_framework.text.widths import shortened, text_width
 from torc_framework.tui.screens.dialogs import PromptScreen
-from torc_framework.tui.tables.lines_pane import LinesPane
+from torc_framework.tui.tables.lines_pane import LinesPane, wrapped
 from torc_framework.tui.tables.text_line import TextLines
 from torc_framework.tui.work.fetching import Fetcher
 from torc_framework.tui.work.log_source import PART_BYTES, ViewedFile
@@ -129,7 +129,9 @@ class LogScreen(Screen[None]):
     def _fail(self, error: Exception) -> None:
         self._note = str(error)
         if not self._text:
-            self.query_one(LinesPane).show(["No log content available.", *cleaned(str(error)).split("; ")])
+            width = max(20, self.app.size.width)
+            reasons = [part for reason in cleaned(str(error)).split("; ") for part in wrapped(reason, width)]
+            self.query_one(LinesPane).show(["No log content available.", *reasons])
         self._show_title()
 
     def _load_first(self) -> None:
