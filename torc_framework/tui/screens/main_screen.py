@@ -53,7 +53,7 @@ _SETTLE_S: Final = 0.12
 _REFRESH_S: Final = 1.0
 """Least seconds between two refreshes because of events: a page of a table is 6 KB for the terminal."""
 _LEAST_FILTER: Final = 12
-"""Columns of a filter in the footer, in which a third of the width is for it."""
+"""Columns of a filter in the footer, in which half the width is for it."""
 _HINTS_FIRST: Final = "? q : / f l F T W p e v x i C R d n"
 """The order of keys in the footer: a narrow one shows the first of them."""
 _WORKFLOW_COLUMNS: Final = (
@@ -435,7 +435,7 @@ class MainScreen(Screen[None]):
         if total is not None:
             cells.append((f"{count_text(min(self.details.cursor + 1, total))} of {count_text(total)} ", ""))
         if query.filter_text:
-            room = max(_LEAST_FILTER, self.size.width // 3)
+            room = max(_LEAST_FILTER, self.size.width // 2)
             cells.append((f"{shortened(one_line(query.filter_text), room)} (Esc clears) ", "yellow"))
         if query.sort:
             cells.append((f"by {one_line(query.sort)} ", "yellow"))
