@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torc_framework.job_filters.fields import FILTER_FIELDS
-from torc_framework.tui.screens.dialogs import wrapped
 from torc_framework.tui.screens.pending_screen import parse_requests
+from torc_framework.tui.tables.lines_pane import wrapped
 from torc_framework.tui.tables.list_query import filter_values
 from torc_framework.tui.tables.looks import cut
 from torc_framework.tui.tables.sparklines import joined, plot_lines, sparkline

@@ -47,7 +47,7 @@ def program_of(terminal: Terminal) -> int:
     """Return the process of ``torc tui`` in a terminal of tmux."""
     pane = int(terminal.ask("#{pane_pid}"))
     children = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", str(pane)], capture_output=True, text=True, check=True
+        ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(pane)], capture_output=True, text=True, check=True
     )
     return next(int(line.split()[0]) for line in children.stdout.splitlines() if "torc tui" in line)
 

@@ -66,3 +66,32 @@ def test_hostile_names_everywhere(hostile: int, own_server: str, work: Path, siz
             app.setup.commands.forget(child)
 
     asyncio.run(whole())
+
+
+def test_names_of_10000_wide_characters(create: Create, torc: Torc, own_server: str, work: Path) -> None:
+    """They hide nothing that stands beside them."""
+    name = 5000 * "表" + "\u202e" + 5000 * "x"
+    torc("run", create({"name": name, "jobs": [{"name": name, "command": "exit 3"}]}))
+
+    async def whole() -> None:
+        app = tui_on(own_server, work)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, "failed: 0 of 1 job done, 1 failed")
+            await pilot.press("2", "right")
+            await until(pilot, "user_error")
+            await pilot.press("slash", *(60 * "表"), "enter")
+            await until(pilot, "(Esc clears)  ? keys")
+            await pilot.press("escape")
+            await until(pilot, "user_error")
+            await pilot.press("enter")
+            assert "✗ failed" in (await until(pilot, "Return code")).splitlines()[1]
+            await pilot.press("q", "v")
+            await until(pilot, "1 attempt on 1 runner")
+            await until(pilot, "(job 1)")
+            await pilot.press("q", "d")
+            await until(pilot, "Deletes 1 job")
+            await pilot.press("n", "p")
+            await until(pilot, "for your verdict")
+            await pilot.press("q")
+
+    asyncio.run(whole())

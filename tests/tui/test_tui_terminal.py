@@ -1,6 +1,10 @@
 """``torc tui`` in a real terminal: keys in, screen out, at several sizes, with and without colours."""
 
 import json
+import os
+import re
+import signal
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -216,3 +220,29 @@ def test_errors_of_the_command_line(torc: Torc) -> None:
     away = torc("tui", "--url", "http://127.0.0.1:1")
     assert away.returncode == 3
     assert "Traceback" not in away.stderr
+
+
+def test_a_server_of_its_own_that_cannot_start_and_one_that_is_killed(
+    torc_env: dict[str, str], terminal: Terminal, work: Path
+) -> None:
+    """The first line says that there is no server and which key starts one, for as long as that is so."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        environment = {**torc_env, "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+        terminal.start((80, 24), environment, work, "--standalone", "--port", str(port), "--database", "own.db")
+        terminal.until("Address already in use")
+        terminal.keys("Down")
+        terminal.until("no server: S starts one, u takes a URL")
+    terminal.keys("S")
+    terminal.until("No workflows yet")
+    terminal.until("●")
+    listeners = subprocess.run(["ss", "-Htlnp", f"sport = {port}"], capture_output=True, text=True, check=True)
+    server = re.search(r"pid=(\d+)", listeners.stdout)
+    assert server is not None
+    os.kill(int(server[1]), signal.SIGKILL)
+    terminal.keys("r")
+    terminal.until(" old: S starts one, u takes a URL ○")
+    terminal.keys("S")
+    terminal.until("●")
+    terminal.keys("q")
+    terminal.until("ended with 0")

@@ -131,6 +131,7 @@ class TuiApp(TerminalApp):
                 if isinstance(error, ApiError):
                     self.setup.rights.refused(error.status, str(error), about)
                 self.main.say(str(error) or type(error).__name__, "red")
+                self.main.show_header()
 
         self.fetcher.fetch(kind, lambda: request(self.setup.client()), take, fail)
 
@@ -138,7 +139,7 @@ class TuiApp(TerminalApp):
         """Show how long the server has not answered."""
         state, was_slow = self.setup.state, self.setup.state.is_slow
         state.silent_s = self.fetcher.longest_s()
-        if was_slow or state.is_slow or state.away_since is not None or self.setup.upstream.base is None:
+        if was_slow or state.is_slow or state.away_since is not None or not self.setup.has_server:
             self.main.show_header()
 
     def _retry_later(self) -> None:
@@ -201,7 +202,7 @@ class TuiApp(TerminalApp):
             main.show_jobs(record["filter"])
         elif main.tab == "files" and isinstance(record, FileRecord):
             source = file_source(self.setup.context.folder, record.path)
-            self.show(LogScreen(record.name, [source], self.fetcher))
+            self.show(LogScreen(record.name, [source], self.fetcher, from_end=False))
         elif main.tab in ("allocations", "runners"):
             self.action_logs()
         elif main.tab == DAG and record is not None and record.job_id is None:
@@ -385,7 +386,7 @@ class TuiApp(TerminalApp):
         if self.is_refused():
             return
         self.main.say("starting a server ...")
-        is_known = self.setup.server.was_started and self.setup.upstream.base is None
+        is_known = self.setup.server.was_started and not self.setup.has_server
         self._change_server(self.setup.server.start, is_known=is_known)
 
     def action_server_stop(self) -> None:

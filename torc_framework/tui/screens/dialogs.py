@@ -1,6 +1,5 @@
 """Screens over the main one: a text, a question before a command, a line of input, and the output of a command."""
 
-import textwrap
 import time
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
@@ -13,7 +12,7 @@ from textual.widgets import Input
 
 from torc_framework.text.quantities import duration_text
 from torc_framework.text.terminal import cleaned
-from torc_framework.tui.tables.lines_pane import Line, LinesPane
+from torc_framework.tui.tables.lines_pane import Line, LinesPane, wrapped
 from torc_framework.tui.tables.looks import Cell
 from torc_framework.tui.tables.text_line import TextLines
 from torc_framework.tui.work.commands import ChildCommand
@@ -22,20 +21,12 @@ _POLL_S: Final = 0.3
 _COPIED: Final = "copied   "
 """Said after a command was sent to the terminal's clipboard (OSC 52 of xterm, "Operating System Commands")."""
 _NO_OUTPUT: Final = "It has written nothing yet. It goes on when this is closed (q)."
-_SCROLL: Final = "↑ ↓ PgUp PgDn scroll   q close"
+_SCROLL: Final = "↑ ↓ ← → PgUp PgDn scroll   q close"
 
 
 def text_lines(text: str) -> list[str]:
     """Return a text as lines without control characters."""
     return [cleaned(line).replace("\t", "    ") for line in text.rstrip("\n").split("\n")]
-
-
-def wrapped(line: str, width: int) -> list[str]:
-    """Return a line in as many lines as it takes, with its indentation."""
-    if len(line) <= width:
-        return [line]
-    indent = " " * min(width // 2, len(line) - len(line.lstrip(" ")))
-    return textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
 
 
 class TextScreen(Screen[None]):

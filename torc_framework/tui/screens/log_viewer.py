@@ -13,7 +13,7 @@ from torc_framework.text.quantities import size_text
 from torc_framework.text.terminal import cleaned
 from torc_framework.text.widths import shortened, text_width
 from torc_framework.tui.screens.dialogs import PromptScreen
-from torc_framework.tui.tables.lines_pane import LinesPane
+from torc_framework.tui.tables.lines_pane import LinesPane, wrapped
 from torc_framework.tui.tables.text_line import TextLines
 from torc_framework.tui.work.fetching import Fetcher
 from torc_framework.tui.work.log_source import PART_BYTES, ViewedFile
@@ -56,6 +56,7 @@ class LogScreen(Screen[None]):
         title: What they are of.
         sources: The files.
         first: Returns which of them is shown first, where that takes requests; it is called in a thread.
+        from_end: The end of a file is shown first, and what is written is followed.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -70,13 +71,19 @@ class LogScreen(Screen[None]):
     ]
 
     def __init__(
-        self, title: str, sources: list[ViewedFile], fetcher: Fetcher, first: Callable[[], int] | None = None
+        self,
+        title: str,
+        sources: list[ViewedFile],
+        fetcher: Fetcher,
+        first: Callable[[], int] | None = None,
+        *,
+        from_end: bool = True,
     ) -> None:
         super().__init__()
         self._title, self._sources, self._fetcher, self._first = title, sources, fetcher, first
         self._chosen = 0
         self._why_first = ""
-        self._follows = True
+        self._follows = from_end
         self._start, self._end, self._file_bytes = 0, 0, 0
         self._file = ""
         self._path = ""
@@ -93,7 +100,7 @@ class LogScreen(Screen[None]):
         yield TextLines(id="footer")
 
     def on_mount(self) -> None:
-        """Show the end of the first file."""
+        """Show the first file."""
         other = _OTHER if len(self._sources) > 1 else ""
         self.query_one("#footer", TextLines).update([(f"{other}{_KEYS}", "dim")])
         self.query_one(LinesPane).focus()
@@ -122,14 +129,19 @@ class LogScreen(Screen[None]):
     def _fail(self, error: Exception) -> None:
         self._note = str(error)
         if not self._text:
-            self.query_one(LinesPane).show(["No log content available.", *cleaned(str(error)).split("; ")])
+            width = max(20, self.app.size.width)
+            reasons = [part for reason in cleaned(str(error)).split("; ") for part in wrapped(reason, width)]
+            self.query_one(LinesPane).show(["No log content available.", *reasons])
         self._show_title()
 
     def _load_first(self) -> None:
-        """Show the end of the file that is to be read first."""
+        """Show the file that is to be read first."""
         choose, sources = self._first, self._sources
         if choose is None:
-            self._load_end()
+            if self._follows:
+                self._load_end()
+            else:
+                self._load_from(0, lambda: None)
             return
 
         def read() -> tuple[int, dict[str, Any]]:
@@ -321,7 +333,8 @@ class LogScreen(Screen[None]):
 
         def find() -> dict[str, Any] | None:
             if side < 0:
-                return source.find_previous(text, self._end if found is None else found)
+                before = self._end if found is None else found
+                return source.find_previous(text, before) or source.find_previous(text, self._file_bytes)
             start = self._top_offset() if found is None else found + 1
             return source.find_next(text, start) or source.find_next(text, 0)
 

@@ -17,7 +17,7 @@ from torc_framework.models.workflow_views import GraphView
 from torc_framework.monitoring.command_children import command_text
 from torc_framework.text.quantities import count_text
 from torc_framework.text.terminal import cleaned, one_line
-from torc_framework.text.widths import text_width
+from torc_framework.text.widths import shortened, text_width
 from torc_framework.tui.tables.graph_rows import graph_head, graph_rows
 from torc_framework.tui.tables.list_query import ListQuery
 from torc_framework.tui.tables.looks import Cell, state_cell
@@ -52,13 +52,15 @@ _SETTLE_S: Final = 0.12
 """Seconds for which the cursor rests on a workflow before its details are asked for."""
 _REFRESH_S: Final = 1.0
 """Least seconds between two refreshes because of events: a page of a table is 6 KB for the terminal."""
+_LEAST_FILTER: Final = 12
+"""Columns of a filter in the footer, in which half the width is for it."""
 _HINTS_FIRST: Final = "? q : / f l F T W p e v x i C R d n"
 """The order of keys in the footer: a narrow one shows the first of them."""
 _WORKFLOW_COLUMNS: Final = (
     TableColumn("ID", 5, is_right=True),
     TableColumn("NAME", 10, grows=True),
     TableColumn("STATE", 16),
-    TableColumn("DONE", 13, is_right=True, from_width=48),
+    TableColumn("DONE", 13, is_right=True, from_width=46),
     TableColumn("USER", 10, from_width=70),
     TableColumn("DESCRIPTION", 16, grows=True, from_width=90),
 )
@@ -367,9 +369,9 @@ class MainScreen(Screen[None]):
         user = "all users" if setup.user is None else one_line(setup.user)
         auto = "auto " if self.owner.refresh_timer else ""
         auto += "read-only " if setup.rights.is_read_only else ""
-        head: list[Cell] = [("torc ", "bold"), *setup.state.cells(has_server=setup.upstream.base is not None)]
+        head: list[Cell] = [("torc ", "bold"), *setup.state.cells(has_server=setup.has_server)]
         rest: list[Cell] = [*self.owner.server_mark(), (f" {user} (w, a) ", "dim"), (auto, "cyan")]
-        url = setup.upstream.shown or ""
+        url = setup.upstream.shown if setup.upstream.shown and setup.has_server else ""
         if sum(text_width(text) for text, _ in (*head, (url, ""), *rest)) >= self.size.width:
             url = urlsplit(url).netloc or url
         self.query_one("#header", TextLines).update([*head, (f"{url} " if url else "", ""), *rest])
@@ -433,7 +435,8 @@ class MainScreen(Screen[None]):
         if total is not None:
             cells.append((f"{count_text(min(self.details.cursor + 1, total))} of {count_text(total)} ", ""))
         if query.filter_text:
-            cells.append((f"{one_line(query.filter_text)} (Esc clears) ", "yellow"))
+            room = max(_LEAST_FILTER, self.size.width // 2)
+            cells.append((f"{shortened(one_line(query.filter_text), room)} (Esc clears) ", "yellow"))
         if query.sort:
             cells.append((f"by {one_line(query.sort)} ", "yellow"))
         return [*cells, (" ", "")]

@@ -11,6 +11,7 @@ from torc_framework.monitoring.command_effects import sentences
 from torc_framework.monitoring.command_table import COMMANDS, OfferedCommand
 from torc_framework.monitoring.refusals import RefusedError
 from torc_framework.text.terminal import one_line
+from torc_framework.text.widths import shortened
 from torc_framework.tui.screens.dialogs import ConfirmScreen, OutputScreen, PromptScreen
 from torc_framework.tui.work.commands import ChildCommand
 from torc_framework.tui.work.host import ScreenHost
@@ -23,6 +24,8 @@ _OTHER_WAYS: Final = {
     "reset_status": ("failed_only", "only failed jobs"),
 }
 """Another way to carry a command out, by the command: a flag, and what it means."""
+_NAME: Final = 60
+"""Columns of a workflow's name in a preview."""
 _CREATE: Final = ["workflows", "create"]
 _DELETE: Final = ["workflows", "delete"]
 _DRAIN: Final = (
@@ -70,7 +73,12 @@ class Orders:
         self._confirm(command, workflow_id, given, preview)
 
     def _ask_impact(self, command: OfferedCommand, found: Mapping[str, Any], options: dict[str, Any]) -> None:
-        text = "\n".join([f"Workflow {found['workflow_id']}, {found['name']}:", *sentences(found, command, options)])
+        text = "\n".join(
+            [
+                f"Workflow {found['workflow_id']}, {shortened(one_line(found['name']), _NAME)}:",
+                *sentences(found, command, options),
+            ]
+        )
         if found["live_jobs"] and any(option.name == "force" for option in command.options):
             options["force"] = True
         self._confirm(command, found["workflow_id"], options, text)

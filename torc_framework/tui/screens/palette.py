@@ -1,7 +1,7 @@
 """The palette: all actions that are offered now, found by a part of their name."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual import events
 from textual.app import ComposeResult
@@ -12,7 +12,11 @@ from textual.widgets import Input
 from torc_framework.tui.tables.looks import fitted
 from torc_framework.tui.tables.text_line import TextLines
 from torc_framework.tui.tables.virtual_table import TableRow, VirtualTable
-from torc_framework.tui.work.key_table import KeyAction
+from torc_framework.tui.work.key_table import KEY_ACTIONS, KeyAction
+
+_KEYS: Final = 10
+_TITLE: Final = 1 + max(len(each.title) for each in KEY_ACTIONS)
+"""Widths of the columns."""
 
 
 class PaletteScreen(Screen[KeyAction | None]):
@@ -38,7 +42,7 @@ class PaletteScreen(Screen[KeyAction | None]):
         """Show all."""
         self.query_one("#title", TextLines).update([("Actions", "bold")])
         self.query_one("#footer", TextLines).update(
-            [("a part of the name   ↑ ↓ choose   Enter do it   Ctrl-Y copy the command   Esc close", "dim")]
+            [("a part of the name   ↑ ↓ choose   Enter do it   Ctrl-Y copy   Esc close", "dim")]
         )
         self._show("")
         self.query_one(Input).focus()
@@ -48,7 +52,7 @@ class PaletteScreen(Screen[KeyAction | None]):
         rows = [
             TableRow(
                 each.action,
-                ((fitted(each.title, 42), ""), (fitted(each.shown, 10), "bold"), (self._command(each), "dim")),
+                ((fitted(each.title, _TITLE), ""), (fitted(each.shown, _KEYS), "bold"), (self._command(each), "dim")),
                 each,
             )
             for each in self._actions

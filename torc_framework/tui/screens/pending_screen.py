@@ -10,6 +10,7 @@ from textual.screen import Screen
 
 from torc_framework.text.quantities import count_text
 from torc_framework.text.terminal import one_line
+from torc_framework.text.widths import shortened
 from torc_framework.tui.screens.dialogs import PromptScreen
 from torc_framework.tui.tables.looks import Cell
 from torc_framework.tui.tables.text_line import TextLines
@@ -34,6 +35,8 @@ _COLUMNS: Final = (
     TableColumn("ENDED", 11, from_width=100),
     TableColumn("REASON", 20, grows=True),
 )
+_NAME: Final = 40
+"""Columns of the workflow's name."""
 _FOOTER: Final = "Space * mark  y retry  R with more  x fail  c ask  l logs  Enter job  q close"
 _REQUESTS: Final = ("memory", "runtime", "num_cpus", "num_gpus")
 _REQUEST_HELP: Final = (
@@ -143,9 +146,8 @@ class PendingScreen(Screen[None]):
 
     def _show_lines(self) -> None:
         total = self.table.total
-        what = (
-            "…" if total is None else f"{count_text(total, 'job')} of {one_line(self._workflow_name)} for your verdict"
-        )
+        name = shortened(one_line(self._workflow_name), _NAME)
+        what = "…" if total is None else f"{count_text(total, 'job')} of {name} for your verdict"
         marked = "all" if self._is_all else count_text(len(self._marked))
         self.query_one("#title", TextLines).update([(f"{what}  ", "bold"), (f"{marked} marked", "yellow")])
         refusal = self.owner.refusal()

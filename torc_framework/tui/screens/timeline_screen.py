@@ -10,6 +10,7 @@ from textual.screen import Screen
 from torc_framework.models.workflow_views import TimelineView
 from torc_framework.text.quantities import count_text, duration_text
 from torc_framework.text.terminal import one_line
+from torc_framework.text.widths import shortened
 from torc_framework.tui.tables.looks import Cell, status_cell
 from torc_framework.tui.tables.text_line import TextLines
 from torc_framework.tui.tables.timeline_pane import TimelineBar, TimelinePane
@@ -23,6 +24,8 @@ _LANES: Final = 200
 _LEAST_S: Final = 0.1
 """The narrowest window, seconds."""
 _REFRESH_S: Final = 2.0
+_NAME: Final = 40
+"""Columns of a name of a workflow or a job."""
 _FOOTER: Final = "← → ↑ ↓ attempts  + - zoom  , . move  0 all  b lanes  Enter job  l log  q close"
 
 
@@ -109,7 +112,7 @@ class TimelineScreen(Screen[None]):
         lost = f", {count_text(view.unplaced)} of unknown start" if view.unplaced else ""
         text = f"{count_text(view.attempt_count, 'attempt')} on {lanes}{more}{lost}, {span}"
         self.query_one("#title", TextLines).update(
-            [(f"Timeline of {one_line(self._workflow_name)}  ", "bold"), (text, "")]
+            [(f"Timeline of {shortened(one_line(self._workflow_name), _NAME)}  ", "bold"), (text, "")]
         )
 
     # --- keys -------------------------------------------------------------------------------------
@@ -205,7 +208,7 @@ class TimelineScreen(Screen[None]):
 
     def _show_bar(self, bar: TimelineBar) -> None:
         name = self._names.get(bar.job_id)
-        what = f"{one_line(name)} (job {bar.job_id})" if name else f"job {bar.job_id}"
+        what = f"{shortened(one_line(name), _NAME)} (job {bar.job_id})" if name else f"job {bar.job_id}"
         if bar.count > 1:
             what = f"{count_text(bar.count, 'attempt')}, the first of job {bar.job_id} (Enter zooms in)"
         until = "now" if bar.status == "running" else time_text(bar.end_s)

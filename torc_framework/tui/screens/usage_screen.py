@@ -15,7 +15,7 @@ from torc_framework.models.resources import parse_memory
 from torc_framework.monitoring.context import WorkContext
 from torc_framework.text.quantities import duration_text, size_text
 from torc_framework.text.terminal import one_line
-from torc_framework.tui.tables.lines_pane import Line, LinesPane
+from torc_framework.tui.tables.lines_pane import Line, LinesPane, wrapped
 from torc_framework.tui.tables.looks import fitted
 from torc_framework.tui.tables.sparklines import Values, plot_lines
 from torc_framework.tui.tables.text_line import TextLines
@@ -105,6 +105,12 @@ def read_workflow_plots(client: TorcClient, workflow_id: int, name: str) -> list
     ]
 
 
+_WITHOUT_SAMPLES: Final = (
+    "A workflow's samples over time are kept with these lines of its spec, in the folder of its logs:"
+)
+_SHORT_ATTEMPTS: Final = "An attempt that ended before the first sample was taken has none."
+
+
 def plots_lines(plots: Sequence[UsagePlots], size: tuple[int, int]) -> list[Line]:
     """Return plots as lines of a screen of this size."""
     width, height = size[0], max(3, (size[1] - 5) // 2)
@@ -124,10 +130,12 @@ def plots_lines(plots: Sequence[UsagePlots], size: tuple[int, int]) -> list[Line
     return lines or [
         "No samples are on this machine.",
         "",
-        "A workflow's samples over time are kept with these lines of its spec, in the folder of its logs:",
+        *wrapped(_WITHOUT_SAMPLES, width),
         "",
         "    resource_monitor:",
         "      granularity: time_series",
+        "",
+        *wrapped(_SHORT_ATTEMPTS, width),
     ]
 
 

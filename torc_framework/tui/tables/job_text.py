@@ -9,8 +9,8 @@ from torc_framework.models.resources import parse_duration, parse_memory
 from torc_framework.monitoring.context import WorkContext
 from torc_framework.text.quantities import count_text, duration_text, size_text
 from torc_framework.text.terminal import one_line
-from torc_framework.text.widths import text_width
-from torc_framework.tui.tables.lines_pane import Line
+from torc_framework.text.widths import shortened, text_width
+from torc_framework.tui.tables.lines_pane import Line, wrapped
 from torc_framework.tui.tables.looks import Cell, fitted, status_cell
 from torc_framework.tui.tables.sparklines import OVER, sparkline
 from torc_framework.tui.tables.value_cells import time_text
@@ -35,7 +35,10 @@ def job_lines(context: WorkContext, client: TorcClient, workflow_id: int, job_id
     asked = None
     if job.resource_requirements_id is not None:
         asked = client.get(ResourceRequirementsRecord, job.resource_requirements_id)
-    lines: list[Line] = [[(f"{one_line(job.name)} (job {job_id})  ", "bold"), status_cell(job.status or "")]]
+    status = status_cell(job.status or "")
+    number = f" (job {job_id})  "
+    name = shortened(one_line(job.name), max(_LEAST_COLUMN, width - text_width(number + status[0])))
+    lines: list[Line] = [[(f"{name}{number}", "bold"), status]]
     if asked is not None:
         lines.append(
             f"Requests {asked.num_cpus} CPUs, {asked.memory} memory, {asked.num_gpus} GPUs, {asked.num_nodes} nodes, "
@@ -45,7 +48,8 @@ def job_lines(context: WorkContext, client: TorcClient, workflow_id: int, job_id
     pairs = [(each["run_id"], each["compute_node_id"]) for each in found if each["compute_node_id"] is not None]
     usage = job_usage(client, workflow_id, job_id, pairs[-_MOST_ATTEMPTS:])
     lines += _usage_lines(found, asked, usage, width)
-    lines += ["", "Command", *(f"  {one_line(line)}" for line in job.command.split("\n"))]
+    commands = [f"  {one_line(line)}" for line in job.command.split("\n")]
+    lines += ["", "Command", *(part for line in commands for part in wrapped(line, width))]
     if job.depends_on_job_ids:
         ids = ", ".join(str(each) for each in job.depends_on_job_ids[:20])
         lines += ["", f"Waits for {count_text(len(job.depends_on_job_ids), 'job')}: {ids}"]

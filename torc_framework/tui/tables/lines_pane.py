@@ -1,5 +1,6 @@
 """A pane that shows lines of text and scrolls through them, with a marked match."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
@@ -14,8 +15,18 @@ from torc_framework.tui.tables.looks import Cell, cut, line_strip
 _STEP: Final = 20
 """Columns of one step to the side."""
 _WHEEL_ROWS: Final = 3
+_FRAMES: Final = ("╭", "│", "├", "╰")
+"""Characters with which rows of drawn tables begin."""
 Line = str | Sequence[Cell]
 """One line: a text, or texts with styles."""
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """Return a line in as many lines as it takes, with its indentation; a row of a drawn table stays one line."""
+    if len(line) <= width or line[:1] in _FRAMES:
+        return [line]
+    indent = " " * min(width // 2, len(line) - len(line.lstrip(" ")))
+    return textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
 
 
 class LinesPane(Widget, can_focus=True):

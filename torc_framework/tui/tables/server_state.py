@@ -50,9 +50,9 @@ class ServerContact:
         """Return the state as texts.
 
         Args:
-            has_server: There is an address to which requests are sent.
+            has_server: There is a server that may answer.
         """
-        if not has_server and self.answered_at is not None:
+        if not has_server:
             return [(f"no server{self._age()}: S starts one, u takes a URL ", "yellow")]
         if self.away_since is not None:
             return [(f"could not connect{self._age()}: {self.error} ", "red")]

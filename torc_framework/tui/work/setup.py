@@ -125,6 +125,15 @@ class TuiSetup:
             raise error
         return self.identity.client
 
+    @property
+    def has_server(self) -> bool:
+        """Whether there is a server that may answer: one of another program, or one of this program that runs."""
+        if not self._begun.is_set():
+            return True
+        facts = self.server.as_dict()
+        has_ended = facts["pid"] is not None and not facts["running"]
+        return self.upstream.base is not None and not (has_ended and self.state.away_since is not None)
+
     def close(self) -> None:
         """End commands as they have to, and the server of this program."""
         self.commands.close(stops_long=self.server.as_dict()["running"])
