@@ -20,8 +20,9 @@ from typing import Final
 
 from attrs import frozen
 from bench import compile_packages
-from million import TORC, Server, fill, running_server
+from million import FAILING, TORC, Server, fill, running_server
 from pty_program import PtyProgram
+from specs import LEVELS
 
 from torc_framework.client import TorcClient
 from torc_framework.models.records import EventRecord
@@ -189,7 +190,7 @@ class Costs:
 
 def large_lists(bench: Bench) -> None:
     """Print what it costs to look at the large workflow, and to scroll through its jobs."""
-    last = f"{bench.jobs:,}"
+    last, failed = f"{bench.jobs:,}", f"{bench.jobs // LEVELS // FAILING:,}"
     with bench.large() as server:
         for label in ("overview, first time", "overview, again"):
             with started(server.url, bench.folder) as program:
@@ -201,8 +202,8 @@ def large_lists(bench: Bench) -> None:
                     costs.row(f"{PAGES} × Page Down", lambda program=program: _scroll(program))  # type: ignore[misc]  # as above
                     costs.key("End", END, f"{last} of {last}")
                     costs.key("Home", HOME, f"1 of {last}")
-                    costs.key("filter status:failed", "/status:failed\r", "status:failed (Esc")
-                    costs.key("End", END, f"job_{bench.jobs // 2 + bench.jobs // 100 - 4}")
+                    costs.row("filter status:failed", lambda program=program: _filter(program, failed))  # type: ignore[misc]  # as above
+                    costs.key("End of these", END, f"{failed} of {failed}")
                     costs.key("no filter", "\x1b", f" of {last}")
                     costs.key("Results", "5", "success")
                     costs.key("DAG", "8", "dependencies")
@@ -214,6 +215,14 @@ def _scroll(program: PtyProgram) -> None:
         program.type(PAGE_DOWN * 10)
         time.sleep(0.1)
     program.settle()
+
+
+def _filter(program: PtyProgram, failed: str) -> None:
+    """Filter the failed jobs, once the filter is asked for, and wait for their number."""
+    for keys, answer in (("/", "Enter take it"), ("status:failed\r", f"1 of {failed} ")):
+        piece = len(program.written)
+        program.type(keys)
+        program.until(answer, piece)
 
 
 def graphs(bench: Bench) -> None:

@@ -66,6 +66,17 @@ def test_keys_over_a_slow_line(
         program.settle(1.0)
         written = sum(map(len, program.written[piece:]))
         assert written / STEPS < 6 * 1024
+        for keys, text in (
+            ("/", "Enter take it"),
+            ("name:train_77\r", "name:train_77 (Esc clears)"),
+            ("l", "train_77"),
+            ("q", "1 of 1 "),
+            ("8", "500 jobs, "),
+            ("1", "1 group of jobs"),
+        ):
+            piece = len(program.written)  # not settle(): the cursor of a prompt blinks
+            program.type(keys)
+            program.until(text, piece)
         program.type("q")
         assert program.process.wait(30) == 0
 

@@ -66,6 +66,7 @@ class TuiApp(TerminalApp):
         self.refresh_timer: Timer | None = None
         self._retry: Timer | None = None
         self._live: LiveEvents | None = None
+        self._has_news = False
 
     def on_mount(self) -> None:
         """Show the main screen, and follow events."""
@@ -160,7 +161,13 @@ class TuiApp(TerminalApp):
             self._live.follow(workflow_id)
 
     def _event_came(self) -> None:
-        self._deliver(self.main.refresh_soon)
+        if not self._has_news:  # else the screens have still to hear of the event before, and hear of both
+            self._has_news = True
+            self._deliver(self._refresh_soon)
+
+    def _refresh_soon(self) -> None:
+        self._has_news = False
+        self.main.refresh_soon()
 
     def _stream_changed(self, is_live: bool) -> None:
         def show() -> None:

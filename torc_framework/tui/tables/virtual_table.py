@@ -15,7 +15,7 @@ from textual.widget import Widget
 from torc_framework.tui.tables.looks import Cell, fitted, line_strip
 from torc_framework.tui.tables.workflow_list import PAGE_ROWS
 
-KEPT_PAGES: Final = 20
+KEPT_PAGES: Final = 6
 """Pages that are kept; those that were out of view for the longest time are dropped."""
 _WHEEL_ROWS: Final = 3
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _PROGRAM: Final = (sys.executable, "-P", "-m", "torc_framework.cli.programs.torc")
 """The program that carries out commands; without -P Python would import modules of the current folder."""
+_THRESHOLDS: Final = (700, 10, 1)
+"""For `gc.set_threshold`: a line that textual has drawn refers to itself. With Python's default of 10 for the oldest
+generation, the lines of a long list that is scrolled through would take 15 MB."""
 
 
 def tui(
@@ -100,6 +103,7 @@ def _show(setup: "TuiSetup") -> None:
 
     gc.freeze()
     gc.enable()
+    gc.set_threshold(*_THRESHOLDS)
     app = TuiApp(setup)
     app.run()
     if setup.refused is not None:
