@@ -246,3 +246,24 @@ def test_a_server_of_its_own_that_cannot_start_and_one_that_is_killed(
     terminal.until("●")
     terminal.keys("q")
     terminal.until("ended with 0")
+
+
+def test_keys_that_come_together_act_in_their_order(
+    failed: int, torc_env: dict[str, str], terminal: Terminal, work: Path
+) -> None:
+    """A filter is typed while its prompt opens; a row is chosen, its job shown, and left again, in one write."""
+    terminal.start((80, 24), {**torc_env, "LANG": "C.UTF-8", **COLOURS["colours"]}, work)
+    terminal.until("Failures by cause")
+    terminal.keys("2")
+    terminal.until("train_5")
+    terminal.keys(*"/status:failed", "Enter")
+    terminal.until("1 of 1")
+    assert "train_2" in terminal.screen()
+    terminal.keys("Escape")
+    terminal.until("1 of 5")
+    terminal.keys("Home", "Down", "Down", "Enter")
+    terminal.until("train_3 (job 3)")
+    terminal.keys("q", "Up", "Enter")
+    terminal.until("train_2 (job 2)")
+    terminal.keys("q", *":why", "Enter")
+    terminal.until("boom")

@@ -6,11 +6,12 @@ from typing import Any, ClassVar, Final
 
 from textual import events
 from textual.app import App, ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Size
 from textual.screen import Screen
 
+from torc_framework.tui.tables.bindings import ShowsMessage, bound
 from torc_framework.tui.tables.text_line import TextLines
 
 LEAST_COLUMNS: Final = 40
@@ -48,7 +49,7 @@ class SmallScreen(Screen[None]):
         lines: Least height.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "app.leave", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [bound("q", "app.leave")]
 
     def __init__(self, columns: int, lines: int) -> None:
         super().__init__()
@@ -69,12 +70,21 @@ class TerminalApp(App[None]):
     """An app with a main screen and screens over it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "step_out", show=False, priority=True),
-        Binding("ctrl+z", "suspend_process", show=False, priority=True),
+        bound("ctrl+c", "step_out"),
+        bound("ctrl+z", "suspend_process"),
     ]
 
     def __init__(self) -> None:
         super().__init__(driver_class=TerminalDriver, ansi_color=True)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Deal with a key when the screen that an earlier one opened can take it."""
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            while self.screen_stack and not self.screen.is_mounted and not self._exit:
+                await asyncio.sleep(0)
+            if self.screen_stack and isinstance(self.screen, ShowsMessage):
+                self.screen.drop_message()
+        await super().on_event(event)
 
     def begin(self, main: Screen[Any]) -> None:
         """Show the main screen; end in order after a signal."""

@@ -6,12 +6,13 @@ from typing import ClassVar, Final
 
 from attrs import frozen
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widgets import Input
 
 from torc_framework.text.quantities import duration_text
 from torc_framework.text.terminal import cleaned
+from torc_framework.tui.tables.bindings import bound
 from torc_framework.tui.tables.lines_pane import Line, LinesPane, wrapped
 from torc_framework.tui.tables.looks import Cell
 from torc_framework.tui.tables.text_line import TextLines
@@ -40,9 +41,9 @@ class TextScreen(Screen[None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,escape,question_mark,enter", "close", show=False),
-        Binding("g", "edge(-1)", show=False),
-        Binding("G", "edge(1)", show=False),
+        bound("q,escape,question_mark,enter", "close"),
+        bound("g", "edge(-1)"),
+        bound("G", "edge(1)"),
     ]
 
     def __init__(
@@ -62,7 +63,7 @@ class TextScreen(Screen[None]):
         self.query_one("#title", TextLines).update([(self._title, "bold")])
         self.query_one("#footer", TextLines).update([(self._hint, "dim")])
         self._show_content()
-        self.query_one(LinesPane).focus()
+        self.set_focus(self.query_one(LinesPane))
 
     def on_resize(self) -> None:
         """Break the lines of a text for this width."""
@@ -89,8 +90,8 @@ class OutputScreen(TextScreen):
     """The output of a command as it comes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+x", "interrupt", show=False),
-        Binding("Y", "copy", show=False),
+        bound("ctrl+x", "interrupt"),
+        bound("Y", "copy"),
     ]
 
     def __init__(self, child: ChildCommand, on_close: Callable[[ChildCommand], None]) -> None:
@@ -154,10 +155,10 @@ class ConfirmScreen(Screen[bool | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer(True)", show=False),
-        Binding("n,q,escape", "answer(False)", show=False),
-        Binding("u", "other", show=False),
-        Binding("Y", "copy", show=False),
+        bound("y", "answer(True)"),
+        bound("n,q,escape", "answer(False)"),
+        bound("u", "other"),
+        bound("Y", "copy"),
     ]
 
     def __init__(self, title: str, command: str, preview: "str | ChildCommand", other: str = "") -> None:
@@ -174,7 +175,7 @@ class ConfirmScreen(Screen[bool | None]):
     def on_mount(self) -> None:
         """Show the preview; that of a command when it has ended."""
         self.query_one("#title", TextLines).update([(f"{self._title}?", "bold")])
-        self.query_one(LinesPane).focus()
+        self.set_focus(self.query_one(LinesPane))
         self._update()
         self.set_interval(_POLL_S, self._update)
 
@@ -244,10 +245,10 @@ class PromptScreen(Screen[str | None]):
     """One line of input."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", show=False),
-        Binding("tab", "complete", show=False, priority=True),
-        Binding("down", "scroll_help(1)", show=False),
-        Binding("up", "scroll_help(-1)", show=False),
+        bound("escape", "close"),
+        bound("tab", "complete"),
+        bound("down", "scroll_help(1)"),
+        bound("up", "scroll_help(-1)"),
     ]
 
     def __init__(self, title: str, value: str = "", *, help_: str = "", typing: TypingHelp | None = None) -> None:
@@ -268,7 +269,7 @@ class PromptScreen(Screen[str | None]):
         self.query_one("#footer", TextLines).update([(f"Enter take it   Esc leave it{complete}", "dim")])
         self.query_one(LinesPane).can_focus = False
         self._show_help(self._value)
-        self.query_one(Input).focus()
+        self.set_focus(self.query_one(Input))
 
     def _show_help(self, value: str) -> None:
         lines: list[Line] = [*text_lines(self._help)]

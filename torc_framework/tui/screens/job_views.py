@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from torc_framework.models.progress import WorkflowOverview
 from torc_framework.models.records import JobRecord, ResultRecord, ScheduledComputeNodeRecord
@@ -11,6 +11,7 @@ from torc_framework.models.statuses import FAILURES
 from torc_framework.monitoring.refusals import RefusedError
 from torc_framework.text.terminal import one_line
 from torc_framework.tui.screens.dialogs import TextScreen
+from torc_framework.tui.tables.bindings import bound
 from torc_framework.tui.tables.lines_pane import Line
 from torc_framework.tui.work.host import ScreenHost
 
@@ -27,10 +28,10 @@ class JobScreen(TextScreen):
     """One job; keys show more about it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("l", "more('logs')", show=False),
-        Binding("m", "more('plots')", show=False),
-        Binding("e", "more('explain')", show=False),
-        Binding("W", "more('why_failed')", show=False),
+        bound("l", "more('logs')"),
+        bound("m", "more('plots')"),
+        bound("e", "more('explain')"),
+        bound("W", "more('why_failed')"),
     ]
 
     def __init__(self, title: str, lines: Sequence[Line], views: "JobViews", job_id: int) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Hashable
 from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.screen import Screen
 
 from torc_framework.text.quantities import size_text
 from torc_framework.text.terminal import cleaned
 from torc_framework.text.widths import shortened, text_width
 from torc_framework.tui.screens.dialogs import PromptScreen
+from torc_framework.tui.tables.bindings import bound
 from torc_framework.tui.tables.lines_pane import LinesPane, wrapped
 from torc_framework.tui.tables.text_line import TextLines
 from torc_framework.tui.work.fetching import Fetcher
@@ -60,14 +61,14 @@ class LogScreen(Screen[None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,escape", "close", show=False),
-        Binding("tab", "other", show=False, priority=True),
-        Binding("g", "top", show=False),
-        Binding("G", "end", show=False),
-        Binding("F", "follow", show=False),
-        Binding("slash", "search", show=False),
-        Binding("n", "match(1)", show=False),
-        Binding("N", "match(-1)", show=False),
+        bound("q,escape", "close"),
+        bound("tab", "other"),
+        bound("g", "top"),
+        bound("G", "end"),
+        bound("F", "follow"),
+        bound("slash", "search"),
+        bound("n", "match(1)"),
+        bound("N", "match(-1)"),
     ]
 
     def __init__(
@@ -103,7 +104,7 @@ class LogScreen(Screen[None]):
         """Show the first file."""
         other = _OTHER if len(self._sources) > 1 else ""
         self.query_one("#footer", TextLines).update([(f"{other}{_KEYS}", "dim")])
-        self.query_one(LinesPane).focus()
+        self.set_focus(self.query_one(LinesPane))
         self._load_first()
         self.set_interval(_FOLLOW_S, self._follow)
 

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Container
 from textual.reactive import Reactive
 from textual.screen import Screen
@@ -18,6 +18,7 @@ from torc_framework.monitoring.command_children import command_text
 from torc_framework.text.quantities import count_text
 from torc_framework.text.terminal import cleaned, one_line
 from torc_framework.text.widths import shortened, text_width
+from torc_framework.tui.tables.bindings import bound
 from torc_framework.tui.tables.graph_rows import graph_head, graph_rows
 from torc_framework.tui.tables.list_query import ListQuery
 from torc_framework.tui.tables.looks import Cell, state_cell
@@ -87,12 +88,8 @@ class MainScreen(Screen[None]):
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
     """As in the library, which draws the whole screen anew at each change."""
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(
-            Binding(each.keys, f"app.{each.action}", show=False, priority=each.keys.endswith("tab"))
-            for each in KEY_ACTIONS
-            if each.action
-        ),
-        *(Binding(str(place), f"app.tab_at({place})", show=False) for place in range(1, len(TABS) + 1)),
+        *(bound(each.keys, f"app.{each.action}") for each in KEY_ACTIONS if each.action),
+        *(bound(str(place), f"app.tab_at({place})") for place in range(1, len(TABS) + 1)),
     ]
 
     def __init__(self) -> None:
@@ -381,8 +378,8 @@ class MainScreen(Screen[None]):
         self._message = (cleaned(text).split("\n")[0], colour)
         self.show_footer()
 
-    def on_key(self, _event: events.Key) -> None:
-        """Drop the message."""
+    def drop_message(self) -> None:
+        """Show the message no longer: a key was pressed."""
         if self._message[0]:
             self._message = ("", "")
             self.show_footer()

@@ -5,10 +5,11 @@ from typing import ClassVar, Final
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widgets import Input
 
+from torc_framework.tui.tables.bindings import bound
 from torc_framework.tui.tables.looks import fitted
 from torc_framework.tui.tables.text_line import TextLines
 from torc_framework.tui.tables.virtual_table import TableRow, VirtualTable
@@ -23,8 +24,8 @@ class PaletteScreen(Screen[KeyAction | None]):
     """Actions with their keys and their commands."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", show=False),
-        Binding("ctrl+y", "copy", show=False, priority=True),
+        bound("escape", "close"),
+        bound("ctrl+y", "copy"),
     ]
 
     def __init__(self, actions: Sequence[KeyAction], workflow: str) -> None:
@@ -45,7 +46,7 @@ class PaletteScreen(Screen[KeyAction | None]):
             [("a part of the name   ↑ ↓ choose   Enter do it   Ctrl-Y copy   Esc close", "dim")]
         )
         self._show("")
-        self.query_one(Input).focus()
+        self.set_focus(self.query_one(Input))
 
     def _show(self, text: str) -> None:
         words = text.lower().split()

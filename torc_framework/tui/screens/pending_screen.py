@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.screen import Screen
 
 from torc_framework.text.quantities import count_text
 from torc_framework.text.terminal import one_line
 from torc_framework.text.widths import shortened
 from torc_framework.tui.screens.dialogs import PromptScreen
+from torc_framework.tui.tables.bindings import bound
 from torc_framework.tui.tables.looks import Cell
 from torc_framework.tui.tables.text_line import TextLines
 from torc_framework.tui.tables.value_cells import time_text
@@ -64,15 +64,15 @@ class PendingScreen(Screen[None]):
     """The jobs of one workflow that wait for a verdict."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,escape,p", "close", show=False),
-        Binding("space", "mark", show=False),
-        Binding("asterisk", "mark_all", show=False),
-        Binding("y", "decide('pending_retry')", show=False),
-        Binding("x", "decide('pending_fail')", show=False),
-        Binding("R", "retry_with", show=False),
-        Binding("c", "classify", show=False),
-        Binding("l", "logs", show=False),
-        Binding("r", "reload", show=False),
+        bound("q,escape,p", "close"),
+        bound("space", "mark"),
+        bound("asterisk", "mark_all"),
+        bound("y", "decide('pending_retry')"),
+        bound("x", "decide('pending_fail')"),
+        bound("R", "retry_with"),
+        bound("c", "classify"),
+        bound("l", "logs"),
+        bound("r", "reload"),
     ]
 
     def __init__(self, workflow_id: int, name: str) -> None:
@@ -101,7 +101,7 @@ class PendingScreen(Screen[None]):
     def on_mount(self) -> None:
         """Ask for the jobs."""
         self.table.show(_COLUMNS, self._load, empty="No job waits for a verdict.")
-        self.table.focus()
+        self.set_focus(self.table)
         self._show_lines()
 
     def on_screen_resume(self) -> None:
@@ -154,8 +154,8 @@ class PendingScreen(Screen[None]):
         text = f"l logs  Enter job  q close   Verdicts are not offered: {refusal}" if refusal else _FOOTER
         self.query_one("#footer", TextLines).update([(self._note, "red")] if self._note else [(text, "dim")])
 
-    def on_key(self, _event: events.Key) -> None:
-        """Drop the message."""
+    def drop_message(self) -> None:
+        """Show the message no longer: a key was pressed."""
         if self._note:
             self._note = ""
             self._show_lines()

@@ -4,13 +4,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.screen import Screen
 
 from torc_framework.models.workflow_views import TimelineView
 from torc_framework.text.quantities import count_text, duration_text
 from torc_framework.text.terminal import one_line
 from torc_framework.text.widths import shortened
+from torc_framework.tui.tables.bindings import bound
 from torc_framework.tui.tables.looks import Cell, status_cell
 from torc_framework.tui.tables.text_line import TextLines
 from torc_framework.tui.tables.timeline_pane import TimelineBar, TimelinePane
@@ -33,17 +34,17 @@ class TimelineScreen(Screen[None]):
     """The attempts of one workflow over time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,escape,v", "close", show=False),
-        Binding("plus,equals_sign", "zoom(0.5)", show=False),
-        Binding("minus", "zoom(2)", show=False),
-        Binding("comma,less_than_sign", "scroll_by(-0.5)", show=False),
-        Binding("full_stop,greater_than_sign", "scroll_by(0.5)", show=False),
-        Binding("home", "edge(-1)", show=False),
-        Binding("end", "edge(1)", show=False),
-        Binding("0", "whole", show=False),
-        Binding("b", "by_host", show=False),
-        Binding("r", "reload", show=False),
-        Binding("l", "logs", show=False),
+        bound("q,escape,v", "close"),
+        bound("plus,equals_sign", "zoom(0.5)"),
+        bound("minus", "zoom(2)"),
+        bound("comma,less_than_sign", "scroll_by(-0.5)"),
+        bound("full_stop,greater_than_sign", "scroll_by(0.5)"),
+        bound("home", "edge(-1)"),
+        bound("end", "edge(1)"),
+        bound("0", "whole"),
+        bound("b", "by_host"),
+        bound("r", "reload"),
+        bound("l", "logs"),
     ]
 
     def __init__(self, workflow_id: int, name: str) -> None:
@@ -73,7 +74,7 @@ class TimelineScreen(Screen[None]):
     def on_mount(self) -> None:
         """Ask for the whole time."""
         self.query_one("#footer", TextLines).update([(_FOOTER, "dim")])
-        self.pane.focus()
+        self.set_focus(self.pane)
         self.set_interval(_REFRESH_S, self._follow)
         self.call_after_refresh(self.action_reload)
 

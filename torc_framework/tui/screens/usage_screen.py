@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 from attrs import frozen
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.screen import Screen
 
 from torc_framework.client import TorcClient
@@ -15,6 +15,7 @@ from torc_framework.models.resources import parse_memory
 from torc_framework.monitoring.context import WorkContext
 from torc_framework.text.quantities import duration_text, size_text
 from torc_framework.text.terminal import one_line
+from torc_framework.tui.tables.bindings import bound
 from torc_framework.tui.tables.lines_pane import Line, LinesPane, wrapped
 from torc_framework.tui.tables.looks import fitted
 from torc_framework.tui.tables.sparklines import Values, plot_lines
@@ -156,7 +157,7 @@ def _near(values: Values, limit: float | None) -> float | None:
 class UsageScreen(Screen[None]):
     """The plots; they fit the size of the terminal."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,escape,m", "close", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [bound("q,escape,m", "close")]
 
     def __init__(self, title: str, plots: Sequence[UsagePlots]) -> None:
         super().__init__()
@@ -172,7 +173,7 @@ class UsageScreen(Screen[None]):
         """Show the plots."""
         self.query_one("#title", TextLines).update([(self._title, "bold")])
         self.query_one("#footer", TextLines).update([("↑ ↓ PgUp PgDn scroll   q close", "dim")])
-        self.query_one(LinesPane).focus()
+        self.set_focus(self.query_one(LinesPane))
         self._show()
 
     def on_resize(self, _event: events.Resize) -> None:

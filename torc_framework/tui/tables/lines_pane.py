@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from torc_framework.tui.tables.bindings import bound
 from torc_framework.tui.tables.looks import Cell, cut, line_strip
 
 _STEP: Final = 20
@@ -33,14 +34,14 @@ class LinesPane(Widget, can_focus=True):
     """Lines of text; `show` takes others."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "scroll(-1)", show=False),
-        Binding("down,j", "scroll(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown,space", "page(1)", show=False),
-        Binding("left", "side(-1)", show=False),
-        Binding("right", "side(1)", show=False),
-        Binding("home", "edge(-1)", show=False),
-        Binding("end", "edge(1)", show=False),
+        bound("up,k", "scroll(-1)"),
+        bound("down,j", "scroll(1)"),
+        bound("pageup", "page(-1)"),
+        bound("pagedown,space", "page(1)"),
+        bound("left", "side(-1)"),
+        bound("right", "side(1)"),
+        bound("home", "edge(-1)"),
+        bound("end", "edge(1)"),
     ]
 
     class Edge(Message):

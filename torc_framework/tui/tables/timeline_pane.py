@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from attrs import frozen
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
@@ -15,6 +15,7 @@ from textual.widget import Widget
 from torc_framework.models.workflow_views import TimelineView
 from torc_framework.text.status_text import STATUS_LOOKS
 from torc_framework.text.terminal import one_line
+from torc_framework.tui.tables.bindings import bound
 from torc_framework.tui.tables.looks import Cell, fitted, glyph_of, has_unicode, line_strip
 
 LABEL: Final = 18
@@ -59,13 +60,13 @@ class TimelinePane(Widget, can_focus=True):
     """The drawing. `show` takes a view; the cursor stays on its attempt, or goes to the nearest one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "row(-1)", show=False),
-        Binding("down,j", "row(1)", show=False),
-        Binding("pageup", "row(-10)", show=False),
-        Binding("pagedown", "row(10)", show=False),
-        Binding("left", "bar(-1)", show=False),
-        Binding("right", "bar(1)", show=False),
-        Binding("enter", "choose", show=False),
+        bound("up,k", "row(-1)"),
+        bound("down,j", "row(1)"),
+        bound("pageup", "row(-10)"),
+        bound("pagedown", "row(10)"),
+        bound("left", "bar(-1)"),
+        bound("right", "bar(1)"),
+        bound("enter", "choose"),
     ]
 
     class BarReached(Message):

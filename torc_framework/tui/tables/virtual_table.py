@@ -6,12 +6,13 @@ from typing import Any, ClassVar, Final
 
 from attrs import frozen
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from torc_framework.tui.tables.bindings import bound
 from torc_framework.tui.tables.looks import Cell, fitted, line_strip
 from torc_framework.tui.tables.workflow_list import PAGE_ROWS
 
@@ -61,13 +62,13 @@ class VirtualTable(Widget, can_focus=True):
     """The table. `show` begins another list, `put` adds pages of it, `reload` asks again for what is in view."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", show=False),
-        Binding("down,j", "move(1)", show=False),
-        Binding("pageup,ctrl+b", "page(-1)", show=False),
-        Binding("pagedown,ctrl+f", "page(1)", show=False),
-        Binding("home,g", "end(-1)", show=False),
-        Binding("end,G", "end(1)", show=False),
-        Binding("enter", "choose", show=False),
+        bound("up,k", "move(-1)"),
+        bound("down,j", "move(1)"),
+        bound("pageup,ctrl+b", "page(-1)"),
+        bound("pagedown,ctrl+f", "page(1)"),
+        bound("home,g", "end(-1)"),
+        bound("end,G", "end(1)"),
+        bound("enter", "choose"),
     ]
 
     class Moved(Message):
