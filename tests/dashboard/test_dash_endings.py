@@ -65,6 +65,49 @@ def test_a_killed_server_is_told_and_can_be_started_again(own: DashProgram) -> N
     assert owner.get("dash/state")["server"]["state"] == "live"
 
 
+def test_the_server_is_started_with_other_options(own: DashProgram, tmp_path: Path) -> None:
+    """Another database, port and log level; what is not given stays as it was at the last start."""
+    owner = own.owner()
+    id_ = owner.create(WORKFLOW)
+    first = owner.get("dash/server")["database"]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    owner.http.post("dash/server/stop")
+    other = tmp_path / "other" / "torc.db"
+    wanted = {"database": str(other), "port": port, "log_level": "debug"}
+    assert owner.http.post("dash/server/start", json=wanted).json().items() >= wanted.items()
+    assert other.exists()
+    assert owner.get("dash/server")["url"].startswith(f"http://127.0.0.1:{port}/")
+    assert owner.get("api/workflows")["items"] == []
+    owner.http.post("dash/server/stop")
+    assert owner.http.post("dash/server/start", json={"database": first, "port": 0}).json()["log_level"] == "debug"
+    assert owner.get(f"api/workflows/{id_}")["name"] == "w"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        ({"port": 65536}, "port"),
+        ({"port": "8080"}, "port"),
+        ({"log_level": "loud"}, "log_level"),
+        ({"database": ""}, "database"),
+        ({"database": "a\0b"}, "database"),
+        ({"host": "0.0.0.0"}, "host"),
+        ({"database": "/dev/null/torc.db"}, "/dev/null"),
+    ],
+)
+def test_options_with_which_no_server_starts(own: DashProgram, wanted: dict[str, object], words: str) -> None:
+    """The message names the option; the options of the last start stay."""
+    owner = own.owner()
+    before = owner.get("dash/server")["database"]
+    owner.http.post("dash/server/stop")
+    refused = owner.http.post("dash/server/start", json=wanted)
+    assert 400 <= refused.status_code < 500, refused.text
+    assert words in refused.text
+    assert owner.get("dash/server")["database"] == before
+    assert owner.http.post("dash/server/start").json()["running"] is True
+
+
 def test_two_dashboards_of_one_user_share_a_database(own: DashProgram, tmp_path: Path) -> None:
     id_ = own.owner().create(WORKFLOW)
     with running_dash(tmp_path, *standalone(tmp_path)) as second:

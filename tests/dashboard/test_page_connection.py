@@ -3,11 +3,11 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from socket import socket
 
 import pytest
 from browser_pages import DashPage, open_dash
@@ -49,6 +49,31 @@ def test_a_lost_server_is_told_and_found_again(browser: Browser, tmp_path: Path)
             opened.complaints.clear()  # of requests that failed meanwhile
 
 
+def test_the_server_is_started_from_the_page(browser: Browser, tmp_path: Path) -> None:
+    """The fields hold what it was started with; a wrong port gets the message; another database begins empty."""
+    with running_dash(tmp_path, "--standalone", "--database", str(tmp_path / "torc.db")) as dash:
+        owner = dash.owner()
+        owner.create({"name": "steady", "jobs": [{"name": "a", "command": "true"}]})
+        with socket.create_server(("127.0.0.1", 0)) as used, open_dash(browser, dash.url) as opened:
+            shown = opened.show("server")
+            shown.get_by_role("button", name="Stop the server…").click()
+            shown.get_by_role("dialog").get_by_role("button", name="Stop the server").click()
+            database = shown.get_by_label("Database, a path on this host")
+            expect(database).to_have_value(str(tmp_path / "torc.db"), timeout=BACK_MS)
+            expect(shown.get_by_label("Log level")).to_have_value("warn")
+            port = shown.get_by_label("Port (0 takes a free one)")
+            port.fill(str(used.getsockname()[1]))
+            shown.get_by_role("button", name="Start the server").click()
+            expect(shown.locator("main")).to_contain_text("Address already in use", timeout=BACK_MS)
+            port.fill("0")
+            database.fill(str(tmp_path / "other.db"))
+            shown.get_by_label("Log level").select_option("info")
+            shown.get_by_role("button", name="Start the server").click()
+            expect(shown.get_by_role("button", name="Stop the server…")).to_be_visible(timeout=BACK_MS)
+            assert owner.get("api/workflows")["items"] == []
+            opened.complaints.clear()  # of requests that failed meanwhile
+
+
 @pytest.fixture
 def proxy(dash_behind_proxy: DashProgram, tmp_path: Path) -> Iterator[str]:
     """URL of the dashboard behind nginx at a prefix, with nginx's usual buffering."""
@@ -71,7 +96,7 @@ def proxy(dash_behind_proxy: DashProgram, tmp_path: Path) -> Iterator[str]:
 @pytest.fixture
 def dash_behind_proxy(server: str, tmp_path: Path) -> Iterator[DashProgram]:
     """A dashboard that knows the address under which browsers reach it."""
-    with socket() as probe:
+    with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     (tmp_path / "port").write_text(str(port))

@@ -20,7 +20,7 @@ from waiting import eventually
 
 from torc_framework.monitoring.context import WorkContext
 from torc_framework.monitoring.identity import PROCESS, Identity, UpstreamServer
-from torc_framework.monitoring.standalone import StandaloneServer
+from torc_framework.monitoring.standalone import ServerOptions, StandaloneServer
 from torc_framework.plugins.manager import PluginManager
 from torc_framework.tui.app import TuiApp
 from torc_framework.tui.tables.text_line import TextLines
@@ -35,14 +35,14 @@ def tui_on(url: str, folder: Path, user: str | None = None) -> TuiApp:
     upstream = UpstreamServer(url)
     context = WorkContext(PluginManager.load, lambda _: {}, PROGRAM, folder, folder / "output")
 
-    def no_server() -> Any:
+    def no_server(_options: ServerOptions) -> Any:
         raise AssertionError("this test starts no server")
 
     setup = TuiSetup(
         context,
         upstream,
         Identity(PROCESS, upstream, None),
-        StandaloneServer(no_server, upstream),
+        StandaloneServer(no_server, upstream, ServerOptions(folder / "none.db")),
         starts_server=False,
         own_user="ana",
         user=user,

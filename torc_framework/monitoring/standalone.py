@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from attrs import evolve, frozen
+
 from torc_framework.client import TorcClient
 from torc_framework.errors import OperatorError, ServerUnreachableError
 from torc_framework.monitoring.identity import UpstreamServer
@@ -13,22 +15,43 @@ if TYPE_CHECKING:
     from torc_framework.embedded import EmbeddedServer
 
 
+@frozen
+class ServerOptions:
+    """How a server is started.
+
+    Attributes:
+        database: Path or URL of the database, as a person writes it.
+        port: Port on the loopback interface; 0 takes a free one.
+        log_level: How much it writes to standard error; one of `torc_framework.models.settings.LOG_LEVELS`.
+    """
+
+    database: Path | str
+    port: int = 0
+    log_level: str = "warn"
+
+
 class StandaloneServer:
     """The server, and its address for all requests.
 
     Args:
         make: Makes a server that is not started yet.
         upstream: Where the address is noted.
+        options: Those of the first start.
     """
 
-    def __init__(self, make: "Callable[[], EmbeddedServer]", upstream: UpstreamServer) -> None:
-        self._make, self._upstream = make, upstream
+    def __init__(
+        self, make: "Callable[[ServerOptions], EmbeddedServer]", upstream: UpstreamServer, options: ServerOptions
+    ) -> None:
+        self._make, self._upstream, self.options = make, upstream, options
         self._server: EmbeddedServer | None = None
         self._lock = threading.Lock()
         self._was_started = False
 
-    def start(self) -> None:
+    def start(self, options: ServerOptions | None = None) -> None:
         """Start the server unless it runs; wait until it answers.
+
+        Args:
+            options: None for those of the last start.
 
         Raises:
             TorcError: it did not start; the message has its own.
@@ -39,7 +62,8 @@ class StandaloneServer:
             if self._server is not None:  # it ended by itself
                 self._server.close()
                 self._server = None
-            server = self._make()
+            options = options or self.options
+            server = self._make(options)
             server.start()
             try:
                 _require_answer(server)
@@ -48,6 +72,7 @@ class StandaloneServer:
                 server.close()
                 raise
             self._server, self._was_started = server, True
+            self.options = evolve(options, database=server.database)
 
     def stop(self) -> None:
         """Stop the server and wait for its end."""
@@ -72,14 +97,15 @@ class StandaloneServer:
 
     def as_dict(self) -> dict[str, Any]:
         """Return its state as JSON values."""
-        server = self._server
-        database = None if server is None or not isinstance(server.database, Path) else str(server.database)
+        server, database = self._server, self.options.database
         return {
             "standalone": True,
             "running": self._is_running(),
             "pid": None if server is None else server.pid,
             "url": self._upstream.shown,
-            "database": database,
+            "database": str(database) if isinstance(database, Path) else None,  # a URL may hold a password
+            "port": self.options.port,
+            "log_level": self.options.log_level,
         }
 
 

@@ -25,7 +25,7 @@ from torc_framework.tui.work.help_text import help_text
 from torc_framework.tui.work.key_table import KEY_ACTIONS, KeyAction, why_not
 from torc_framework.tui.work.live_events import LiveEvents
 from torc_framework.tui.work.log_source import file_source
-from torc_framework.tui.work.setup import TuiSetup
+from torc_framework.tui.work.setup import TuiSetup, is_deleted
 
 if TYPE_CHECKING:
     from torc_framework.client import TorcClient
@@ -128,6 +128,8 @@ class TuiApp(TerminalApp):
                 self.main.show_header()
             elif kind == "workflows" and self.setup.refuses(error):
                 self.exit()
+            elif is_deleted(error, about):
+                self.main.reload_workflows()  # which moves the cursor to another one
             else:
                 if isinstance(error, ApiError):
                     self.setup.rights.refused(error.status, str(error), about)

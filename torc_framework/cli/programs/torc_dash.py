@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from torc_framework.config import Config
     from torc_framework.dashboard.app import Dashboard
     from torc_framework.embedded import EmbeddedServer
+    from torc_framework.monitoring.standalone import ServerOptions
     from torc_framework.plugins.manager import PluginManager
 
 TOKEN_VARIABLE: Final = "TORC_DASH_TOKEN"
@@ -125,10 +126,11 @@ def _dashboard(config: "Config", port: int) -> "Dashboard":
         ConfigError: the URL, the certificates, the token or the password file cannot be used.
     """
     from torc_framework.cli.shared.plugin_flags import configured_executors
+    from torc_framework.config import default_database
     from torc_framework.dashboard.app import Dashboard, DashboardAccess
     from torc_framework.monitoring.context import WorkContext
     from torc_framework.monitoring.identity import PROCESS, Identity, UpstreamServer, process_credentials
-    from torc_framework.monitoring.standalone import StandaloneServer
+    from torc_framework.monitoring.standalone import ServerOptions, StandaloneServer
 
     dash, client = config.dash, config.client
     url = None if dash.standalone else dash.api_url or client.api_url or DEFAULT_URL
@@ -150,7 +152,11 @@ def _dashboard(config: "Config", port: int) -> "Dashboard":
         dash.frame_ancestors,
         dash.session_hours * 3600,
     )
-    server = StandaloneServer(lambda: _own_server(dash), upstream) if dash.standalone else None
+    server = None
+    if dash.standalone:
+        program = _program(dash.torc_server_bin, "torc-server")
+        options = ServerOptions(dash.database or default_database(), dash.server_port)
+        server = StandaloneServer(lambda options: _own_server(options, program), upstream, options)
     return Dashboard(access, upstream, Identity(PROCESS, upstream, credentials), context, server)
 
 
@@ -163,14 +169,15 @@ def _plugins() -> "PluginManager":
     return plugins
 
 
-def _own_server(dash: DashSection) -> "EmbeddedServer":
-    from torc_framework.config import database_location, default_database
+def _own_server(options: "ServerOptions", program: Sequence[str]) -> "EmbeddedServer":
+    from torc_framework.config import database_location
     from torc_framework.embedded import EmbeddedServer
 
-    if dash.server_port:
-        _listen("127.0.0.1", dash.server_port, "--server-port").close()
-    database = database_location(dash.database) if dash.database else default_database()
-    return EmbeddedServer(database, port=dash.server_port, program=_program(dash.torc_server_bin, "torc-server"))
+    if options.port:
+        _listen("127.0.0.1", options.port, "--server-port").close()
+    database = database_location(str(options.database))
+    place = database.absolute() if isinstance(database, Path) else database
+    return EmbeddedServer(place, port=options.port, log_level=options.log_level, program=program)
 
 
 def _program(given: str, name: str) -> tuple[str, ...]:

@@ -10,6 +10,11 @@ from torc_framework.monitoring.refusals import RefusedError
 _T = TypeVar("_T")
 
 
+def has_body(request: Request) -> bool:
+    """Return whether a request says that it has a body (RFC 9112, section 6)."""
+    return "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
+
+
 async def read_body(request: Request, most: int) -> bytes:
     """Return the body of a request.
 

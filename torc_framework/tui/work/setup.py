@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import Future
+from http import HTTPStatus
 
 from attrs import define, field
 
@@ -138,3 +139,9 @@ class TuiSetup:
         """End commands as they have to, and the server of this program."""
         self.commands.close(stops_long=self.server.as_dict()["running"])
         self.server.stop()
+
+
+def is_deleted(error: Exception, workflow_id: int | None) -> bool:
+    """Return whether a request failed because the workflow that it is about was deleted meanwhile."""
+    is_missing = isinstance(error, ApiError) and error.status == HTTPStatus.NOT_FOUND
+    return is_missing and str(error).startswith(f"Workflow not found with ID: {workflow_id}")

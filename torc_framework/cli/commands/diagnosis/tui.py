@@ -117,7 +117,7 @@ def _setup(session: Session, *, standalone: bool, port: int, all_users: bool) ->
     from torc_framework.cli.shared.plugin_flags import configured_executors
     from torc_framework.monitoring.context import WorkContext
     from torc_framework.monitoring.identity import PROCESS, Identity, UpstreamServer, process_credentials
-    from torc_framework.monitoring.standalone import StandaloneServer
+    from torc_framework.monitoring.standalone import ServerOptions, StandaloneServer
     from torc_framework.plugins.manager import PluginManager
     from torc_framework.tui.work.setup import TuiSetup
 
@@ -132,13 +132,13 @@ def _setup(session: Session, *, standalone: bool, port: int, all_users: bool) ->
         config.client.run.output_dir.absolute(),
     )
 
-    def own_server() -> "EmbeddedServer":
+    def own_server(options: ServerOptions) -> "EmbeddedServer":
         from torc_framework.embedded import EmbeddedServer
 
-        return EmbeddedServer(session.own_database, port=port, log_level="info")
+        return EmbeddedServer(options.database, port=options.port, log_level=options.log_level)
 
     user = session.user
-    server = StandaloneServer(own_server, upstream)
+    server = StandaloneServer(own_server, upstream, ServerOptions(session.own_database, port, "info"))
     return TuiSetup(
         context,
         upstream,

@@ -10,6 +10,7 @@ import { tell } from "../parts/messages.js";
 import { PlainTable } from "../parts/plain_table.js";
 
 const REFRESH_MS = 5000;
+const LOG_LEVELS = ["error", "warn", "info", "debug", "trace"];
 
 export function Server() {
   const state = useData("dash/state", {}, { live: false, everyMs: REFRESH_MS });
@@ -45,10 +46,10 @@ function Test() {
 function OwnServer() {
   const server = useData("dash/server", {}, { live: false, everyMs: REFRESH_MS });
   const [error, setError] = useState(/** @type {Error | null} */ (null));
-  const change = async (/** @type {"start" | "stop"} */ what) => {
+  const change = async (/** @type {"start" | "stop"} */ what, /** @type {object | undefined} */ options = undefined) => {
     setError(null);
     try {
-      await send("POST", `dash/server/${what}`);
+      await send("POST", `dash/server/${what}`, options);
       tell(what === "start" ? "The server runs." : "The server has ended.");
     } catch (caught) {
       setError(/** @type {Error} */ (caught));
@@ -57,11 +58,33 @@ function OwnServer() {
   };
   return html`<${Shown} from=${server}>${(/** @type {any} */ data) => html`<section class="card" aria-labelledby="own"><h2 id="own">Start and stop</h2>
     ${data.standalone
-      ? html`<dl class="facts"><dt>Database</dt><dd class="mono">${data.database}</dd><dt>Process</dt><dd>${data.running ? data.pid : "does not run"}</dd></dl>
-          <p class="row">${data.running ? html`<button type="button" class="danger" onClick=${() => openDialog(() => html`<${StopDialog} onStop=${() => change("stop")} />`)}>Stop the server…</button>` : html`<button type="button" class="primary" onClick=${() => change("start")}>Start the server</button>`}</p>`
+      ? data.running
+        ? html`<dl class="facts"><dt>Database</dt><dd class="mono">${data.database ?? "a URL"}</dd><dt>Process</dt><dd>${data.pid}</dd><dt>Log level</dt><dd>${data.log_level}</dd></dl>
+          <p class="row"><button type="button" class="danger" onClick=${() => openDialog(() => html`<${StopDialog} onStop=${() => change("stop")} />`)}>Stop the server…</button></p>`
+        : html`<${StartForm} options=${data} onStart=${(/** @type {object} */ options) => change("start", options)} />`
       : html`<p class="muted">This torc-dash uses a server that runs by itself. With <code>torc-dash --standalone</code> it starts and stops one of its own.</p>`}
     <${Failure} error=${error} />
   </section>`}<//>`;
+}
+
+/**
+ * With what the server is started; an empty database is the one of the last start.
+ * @param {{options: any, onStart: (options: object) => void}} props
+ */
+function StartForm({ options, onStart }) {
+  const [port, setPort] = useState(String(options.port));
+  const [database, setDatabase] = useState(options.database ?? "");
+  const [level, setLevel] = useState(options.log_level);
+  const start = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    onStart({ port: Number(port), log_level: level, ...(database.trim() ? { database: database.trim() } : {}) });
+  };
+  return html`<form class="filters" onSubmit=${start}>
+    <label class="wide">Database, a path on this host <input class="mono" value=${database} placeholder="as before" onInput=${(/** @type {any} */ event) => setDatabase(event.currentTarget.value)} /></label>
+    <label>Port (0 takes a free one) <input type="number" min="0" max="65535" required value=${port} onInput=${(/** @type {any} */ event) => setPort(event.currentTarget.value)} /></label>
+    <label>Log level <select value=${level} onChange=${(/** @type {any} */ event) => setLevel(event.currentTarget.value)}>${LOG_LEVELS.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}</select></label>
+    <button type="submit" class="primary">Start the server</button>
+  </form>`;
 }
 
 /** @param {{onStop: () => void}} props */
