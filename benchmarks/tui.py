@@ -146,7 +146,7 @@ def _bytes_of_keys(program: PtyProgram) -> list[int]:
     program.until("Failures by cause")
     program.settle(LOADED_S)
     first = sum(map(len, program.written))
-    program.type(RIGHT)
+    program.bytes_for(RIGHT, QUIET_S)
     steps = []
     for name, (key, row) in TABS.items():
         piece = program.settle(QUIET_S)
