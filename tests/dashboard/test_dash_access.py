@@ -20,10 +20,10 @@ from torc_framework.plugins.manager import PluginManager
 
 pytestmark = pytest.mark.e2e
 
-EVERYBODY: Final = frozenset({"nobody", "token", "eve", "ben", "ana", "root", "ana with token"})
-"""Nobody has no session and ``token`` only the start token. Ana owns the workflow, which Ben's group shares; Eve is a
+EVERYBODY: Final = frozenset({"no session", "token", "eve", "ben", "ana", "root", "ana with token"})
+"""One has no session, and ``token`` only the start token. Ana owns the workflow, which Ben's group shares; Eve is a
 stranger, and root is an administrator of the server. All of them but the last have no token."""
-SESSIONS: Final = EVERYBODY - {"nobody"}
+SESSIONS: Final = EVERYBODY - {"no session"}
 LOGGED_IN: Final = SESSIONS - {"token"}
 READERS: Final = LOGGED_IN - {"eve"}
 OWNERS: Final = frozenset({"token", "ana with token"})
@@ -143,7 +143,7 @@ def world() -> Iterator[World]:
         running_dash(folder / "dash", "--api-url", server.url) as dash,
     ):
         people = {name: dash.reader().log_in(name, password_of(name)) for name in names}
-        people["nobody"] = dash.reader()
+        people["no session"] = dash.reader()
         people["token"] = dash.owner()
         people["ana with token"] = dash.owner().log_in("ana", password_of("ana"))
         made = people["ana with token"].create({"name": "hers", "jobs": [{"name": "a", "command": "echo out"}]})

@@ -135,7 +135,7 @@ def set_status(bench: Any, position: int, label: str) -> None:
     [(held, label) for held in ("pending", "running") for label in ("pending_failed", "ready", "uninitialized")],
 )
 def test_a_runner_is_told_of_a_job_that_is_taken_from_it(bench: Any, held: str, label: str) -> None:
-    """Whatever status the job gets by hand, its runner hears of it once, and its late end changes nothing."""
+    """For each status that the job gets by hand: its runner hears of it once, and its late end changes nothing."""
     bench.plan(2)
     bench.start(*([0] if held == "running" else []))
     late = bench.ended(0)

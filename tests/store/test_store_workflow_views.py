@@ -1,22 +1,20 @@
-"""Tests of the views of a workflow: counts, graphs, timeline, failures, waiting jobs, sweep."""
+"""Tests of the views of a workflow: counts, graphs, failures, waiting jobs, sweep."""
 
-import random
 import time
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from store_views import ids_found, pipeline, seen
 
 from torc_framework.models.plan import PlannedJob
 from torc_framework.models.records import FileRecord, UserDataRecord
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.record_kinds.jobs import JOBS, create_jobs, delete_jobs
-from torc_framework.store.record_kinds.results import RESULTS
 from torc_framework.store.records import crud
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflow_views import graph, graph_of_files, timeline
-from torc_framework.store.workflow_views.attempts import AttemptsOfRunner
 from torc_framework.store.workflow_views.failures import failures_view
 from torc_framework.store.workflow_views.job_columns import ORDER_LIFETIME_S, JobList, job_columns, order_tag
 from torc_framework.store.workflow_views.progress import progress_view
@@ -24,30 +22,6 @@ from torc_framework.store.workflow_views.structure import workflow_structure
 from torc_framework.store.workflow_views.sweep import sweep_view
 from torc_framework.store.workflow_views.tags import view_tag, workflow_marks
 from torc_framework.store.workflow_views.waiting import waiting_view
-
-
-def seen(bench: Any, view: Any, *args: Any, **named: Any) -> Any:
-    """Return a view of the bench's workflow."""
-    with bench.database.read() as tx:
-        return view(tx, bench.workflow_id, *args, **named)
-
-
-def pipeline(bench: Any, width: int = 3, *, begin: bool = True) -> None:
-    """Plan prepare, then trains, then an evaluation of each, then a report of all."""
-    jobs = [PlannedJob("prepare", "x")]
-    jobs += [PlannedJob(f"train_lr0.{n}_bs{2**n}", "x") for n in range(width)]
-    jobs += [PlannedJob(f"eval_{n}", "x") for n in range(width)]
-    jobs += [PlannedJob("report", "x")]
-    trains, evals = range(1, width + 1), range(width + 1, 2 * width + 1)
-    pairs = [*((n, 0) for n in trains), *((n + width, n) for n in trains), *((2 * width + 1, n) for n in evals)]
-    bench.plan(jobs, pairs, begin=begin)
-
-
-def ids_found(bench: Any, text: str) -> list[int]:
-    """Return the positions of the jobs that a filter finds."""
-    found = seen(bench, lambda tx, id_: job_columns(tx, JobList(id_, text), ["id"]))
-    return [id_ - bench.first_job for id_ in found.columns["id"]]
-
 
 # --- progress -----------------------------------------------------------------------------------------
 
@@ -302,86 +276,6 @@ def test_jobs_with_files_and_user_data(bench: Any) -> None:
     assert edges == {("in", "make1", 1), ("make1", "out1", 1)}
 
 
-# --- timeline -----------------------------------------------------------------------------------------
-
-
-def test_attempts_are_bars_in_rows_that_do_not_overlap(bench: Any) -> None:
-    bench.plan(4)
-    bench.claim()
-    now = time.time()
-    bench.exchange(started=[bench.started(n) for n in range(4)])
-    bench.end(0, exec_time_s=100, ended_at=now - 1)
-    bench.end(1, "failed", exec_time_s=50, ended_at=now - 20)
-    bench.end(2, exec_time_s=10, ended_at=now - 5)
-    found = seen(bench, timeline.timeline_view, timeline.TimelineWindow(width=10_000))
-    bars = {
-        job_id - bench.first_job: (row, found.statuses[status])
-        for job_id, row, status in zip(found.bars.job_id, found.bars.row, found.bars.status, strict=True)
-    }
-    assert bars == {0: (0, "completed"), 1: (1, "failed"), 2: (1, "completed"), 3: (0, "running")}
-    (lane,) = found.lanes
-    assert (lane.attempts, lane.label) == (4, "h")
-    assert found.attempt_count == 4
-    assert found.first_s == pytest.approx(now - 101, abs=0.1)
-
-
-def test_short_attempts_are_merged(bench: Any) -> None:
-    bench.plan(50)
-    bench.claim()
-    now = time.time() - 1000
-    for n in range(50):
-        bench.end(n, exec_time_s=1, ended_at=now + n)
-    whole = seen(bench, timeline.timeline_view, timeline.TimelineWindow(width=10))
-    assert whole.bars.count == [50]
-    part = seen(bench, timeline.timeline_view, timeline.TimelineWindow(now + 9.5, now + 11.5, width=1000))
-    assert (part.attempt_count, part.bars.count) == (3, [1, 1, 1])
-    assert part.bars.start[0] == pytest.approx(-0.5, abs=0.01)
-
-
-def test_lanes_are_runners_or_hosts_and_have_pages(bench: Any) -> None:
-    bench.plan(6)
-    nodes = [bench.node(hostname=name) for name in ("a", "a", "b")]
-    for place, node in enumerate(nodes):
-        bench.claim(2, node)
-        bench.exchange(node, ended=[bench.ended(2 * place)])
-    by_runner = seen(bench, timeline.timeline_view, timeline.TimelineWindow(offset=1, limit=1))
-    assert (by_runner.lane_count, [lane.id for lane in by_runner.lanes]) == (3, [nodes[1]])
-    by_host = seen(bench, timeline.timeline_view, timeline.TimelineWindow(by_host=True))
-    assert [(lane.label, lane.attempts) for lane in by_host.lanes] == [("a", 2), ("b", 1)]
-
-
-def test_a_timeline_is_bounded(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline, "MOST_BARS", 5)
-    bench.plan(40)
-    bench.claim()
-    now = time.time() - 1000
-    for n in range(40):
-        status = "completed" if n % 2 else "failed"
-        bench.end(n, status, exec_time_s=100 * (n % 3 + 1), ended_at=now + n * 3)
-    found = seen(bench, timeline.timeline_view, timeline.TimelineWindow())
-    assert len(found.bars.lane) <= 5
-    assert sum(found.bars.count) == 40
-
-
-def test_a_window_that_ends_before_it_begins(bench: Any) -> None:
-    bench.plan(1)
-    with pytest.raises(RuleError, match="ends before it begins"):
-        seen(bench, timeline.timeline_view, timeline.TimelineWindow(10.0, 5.0))
-
-
-@pytest.mark.parametrize("text", ["", "soon", "9999-12-31T23:59:59+99:99", "2026-01-01T00:00:00"])
-def test_times_that_clients_stored_do_no_harm(bench: Any, text: str) -> None:
-    bench.plan(1)
-    bench.finish(0)
-    with bench.database.write() as tx:
-        tx.connection.execute(sa.update(t.RESULT).values(completion_time=text, exec_time_minutes=-1e300))
-    seen(bench, timeline.timeline_view, timeline.TimelineWindow())
-    seen(bench, progress_view)
-    seen(bench, failures_view)
-    ids_found(bench, "started>1h")
-    ids_found(bench, "ended>1h")
-
-
 # --- failures -----------------------------------------------------------------------------------------
 
 
@@ -486,61 +380,3 @@ def test_a_sweep_is_a_grid(bench: Any) -> None:
         seen(bench, sweep_view, x="lr_")
     with pytest.raises(RuleError, match="no jobs"):
         seen(bench, sweep_view, "eval")
-
-
-# --- kept attempts ------------------------------------------------------------------------------------
-
-
-def test_attempts_are_read_as_they_are_stored(bench: Any) -> None:
-    bench.plan(6)
-    bench.claim()
-    now = time.time()
-
-    def ended() -> Any:
-        found = seen(bench, progress_view).throughput[-1] if bench.results() else None
-        lanes = seen(bench, timeline.timeline_view, timeline.TimelineWindow()).lanes
-        return (
-            0 if found is None else found.completed,
-            0 if found is None else found.failed,
-            sum(x.busy_s for x in lanes),
-        )
-
-    assert ended() == (0, 0, 0)
-    bench.end(0, exec_time_s=10, ended_at=now - 50)
-    assert ended() == (1, 0, pytest.approx(10, abs=0.01))
-    bench.end(1, "failed", exec_time_s=20, ended_at=now - 70)
-    bench.end(2, exec_time_s=5, ended_at=now - 1)
-    assert ended() == (2, 1, pytest.approx(35, abs=0.01))
-    result = bench.results()[0]["id"]
-    with bench.database.write() as tx:
-        crud.update(tx, RESULTS, result, {"exec_time_minutes": 1.0})
-    assert ended() == (2, 1, pytest.approx(85, abs=0.01))
-    with bench.database.write() as tx:
-        crud.delete(tx, RESULTS, result)
-    assert ended() == (1, 1, pytest.approx(25, abs=0.01))
-
-
-def test_an_attempt_that_is_reported_again_counts_once(bench: Any) -> None:
-    bench.plan(2)
-    bench.claim()
-    bench.end(0)
-    seen(bench, progress_view)
-    with bench.database.write() as tx:  # as a result that replaces another
-        row = dict(tx.connection.execute(sa.select(t.RESULT)).mappings().one())
-        tx.connection.execute(sa.delete(t.RESULT))
-        tx.add(t.RESULT, **{name: value for name, value in row.items() if name != "id"})
-    assert seen(bench, progress_view).throughput[-1].completed == 1
-
-
-def test_many_attempts_at_once_are_those_that_come_one_by_one() -> None:
-    some = random.Random(5)
-    made = [(start := some.uniform(0, 1000), start + some.uniform(0, 100), n % 3, n) for n in range(500)]
-    at_once, single = AttemptsOfRunner(), AttemptsOfRunner()
-    for place in range(0, 500, 100):
-        at_once.add([*zip(*made[place : place + 100], strict=True)])
-    for attempt in made:
-        single.add([*zip(attempt, strict=True)])
-    assert at_once == single
-    for from_s, to_s in ((-5, 0), (100, 300), (950, 2000), (500, 500)):
-        expected = sum(start <= to_s and end >= from_s for start, end, *_ in made)
-        assert single.count_between(from_s, to_s) == expected

@@ -21,7 +21,7 @@ class ListFilter:
         type_: Type of its value; JobStatus for the name of a status.
         condition: Returns the condition on rows for a value.
         default: Its value when the request has none; with None, the list is not filtered.
-        finds_few: An index on its column finds few rows, in whatever workflow.
+        finds_few: An index on its column finds few rows, however many the workflow has.
     """
 
     type_: type[Any]
