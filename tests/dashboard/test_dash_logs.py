@@ -151,3 +151,10 @@ def test_a_log_grows_and_is_downloaded(owner: DashReader) -> None:
     assert answer.content == "hällo\nmore\n".encode()
     assert answer.headers["content-disposition"].startswith("attachment")
     assert owner.get(where, node=attempt["compute_node_id"])["text"].count("event=runner_started") == 1
+    size = 64 << 20  # more than what the connection takes before it is read
+    os.truncate(path, size)
+    with owner.http.stream("GET", f"{where}/download", params={"job": job_id}) as stream:
+        pieces = stream.iter_raw()
+        read = len(next(pieces))
+        os.truncate(path, 2 * size)
+        assert read + sum(map(len, pieces)) == size

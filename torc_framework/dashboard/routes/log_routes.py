@@ -156,5 +156,8 @@ class LogRoutes:
 
 
 def _pieces(descriptor: int) -> Iterator[bytes]:
-    while piece := os.read(descriptor, _DOWNLOAD_CHUNK):
+    """Yield what a file holds now; a log may grow faster than its reader reads."""
+    left = os.fstat(descriptor).st_size
+    while left > 0 and (piece := os.read(descriptor, min(left, _DOWNLOAD_CHUNK))):
+        left -= len(piece)
         yield piece
