@@ -76,7 +76,9 @@ function onMessage({ name, data }) {
 
 /** @param {"connecting" | "live" | "reconnecting" | "gone"} state */
 function onState(state) {
-  if (state === "live" && stream.value.state === "reconnecting") refreshes.value += 1;
+  const before = stream.value.state;
+  if (state === "live" && before === "reconnecting") refreshes.value += 1;
+  else if (state === "live" && before !== "live") applySoon(); // something may have happened since the page read its data
   become(state);
 }
 
