@@ -63,8 +63,8 @@ def test_failures_are_found_and_repaired(page: DashPage, owner: DashReader, tmp_
     shown.get_by_role("link", name="See why").click()
     cause = shown.locator(".cause")
     expect(cause).to_have_count(1)
-    expect(cause).to_contain_text("3 jobs: exit code 3")
-    expect(cause).to_contain_text("ValueError: bad shard")
+    expect(cause).to_contain_text("3 jobs: ValueError: bad shard", timeout=RUN_MS)  # when the logs have been read
+    expect(cause).to_contain_text("All failed jobs, exit code 3.")
 
     cause.get_by_role("link", name="train_05").or_(cause.get_by_role("link", name="train_5")).click()
     expect(shown.get_by_role("log")).to_contain_text("ValueError: bad shard 5")
