@@ -75,6 +75,9 @@ def test_the_server_is_started_with_other_options(own: DashProgram, tmp_path: Pa
     owner.http.post("dash/server/stop")
     other = tmp_path / "other" / "torc.db"
     wanted = {"database": str(other), "port": port, "log_level": "debug"}
+    owner.http.post("dash/server/start")
+    assert "stop it before" in owner.http.post("dash/server/start", json=wanted).text
+    owner.http.post("dash/server/stop")
     assert owner.http.post("dash/server/start", json=wanted).json().items() >= wanted.items()
     assert other.exists()
     assert owner.get("dash/server")["url"].startswith(f"http://127.0.0.1:{port}/")
@@ -90,6 +93,8 @@ def test_the_server_is_started_with_other_options(own: DashProgram, tmp_path: Pa
         ({"port": 65536}, "port"),
         ({"port": "8080"}, "port"),
         ({"log_level": "loud"}, "log_level"),
+        ({"log_level": "info\n"}, "log_level"),
+        ({"database": "a\n"}, "database"),
         ({"database": ""}, "database"),
         ({"database": "a\0b"}, "database"),
         ({"host": "0.0.0.0"}, "host"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.errors import OperatorError, ServerUnreachableError
+from torc_framework.errors import OperatorError, ServerUnreachableError, UserError
 from torc_framework.monitoring.identity import UpstreamServer
 
 if TYPE_CHECKING:
@@ -54,10 +54,13 @@ class StandaloneServer:
             options: None for those of the last start.
 
         Raises:
+            UserError: it runs with other options.
             TorcError: it did not start; the message has its own.
         """
         with self._lock:
             if self._is_running():
+                if options not in (None, self.options):
+                    raise UserError("the server runs; stop it before you start it with other options")
                 return
             if self._server is not None:  # it ended by itself
                 self._server.close()

@@ -31,9 +31,9 @@ class ServerStart(msgspec.Struct, forbid_unknown_fields=True):
         log_level: How much it writes to standard error.
     """
 
-    database: Annotated[str, msgspec.Meta(min_length=1, max_length=4096, pattern=r"^[^\x00-\x1f]*$")] | None = None
+    database: Annotated[str, msgspec.Meta(min_length=1, max_length=4096, pattern=r"^[^\x00-\x1f]*\Z")] | None = None
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] | None = None
-    log_level: Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(LOG_LEVELS)})$")] | None = None
+    log_level: Annotated[str, msgspec.Meta(pattern=rf"^({'|'.join(LOG_LEVELS)})\Z")] | None = None
 
     def changed(self, options: ServerOptions) -> ServerOptions:
         """Return options with these changes."""
