@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from runner_bench import Bench, file, handler, job
+from runner_bench import Bench, file, handler, job, requirements
 
 from torc_framework.api import ExitClass, ExitObservation, ExitVerdict, hookimpl
 from torc_framework.executors import AttemptFollowed
@@ -117,6 +117,17 @@ def test_jobs_with_outputs_are_followed_by_the_runner(bench: Bench, followed: li
     workflow_id = bench.create(*jobs, dependencies=waits, files=files)
     assert bench.run(workflow_id, max_parallel_jobs=1).is_complete
     assert followed == []
+
+
+def test_the_launcher_continues_a_chain_only_as_far_as_the_time_suffices(bench: Bench) -> None:
+    """A follower that may run beyond the walltime does not begin, although it fitted when the first job began."""
+    _, waits = chain(4)
+    jobs = [job(f"j{n}", f"echo {n} >> order; sleep 1.5", resource_requirements=0) for n in range(4)]
+    workflow_id = bench.create(*jobs, dependencies=waits, resource_requirements=[requirements(runtime="PT2S")])
+    bench.run(workflow_id, max_parallel_jobs=1, time_limit_s=9)  # half of it is kept for the end
+    begun = (bench.folder / "order").read_text().split()
+    assert begun in (["0"], ["0", "1"]), "one after the other, and two of them fit"
+    assert "terminated" not in bench.statuses(workflow_id).values()
 
 
 class _Judge:

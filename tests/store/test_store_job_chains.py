@@ -20,8 +20,8 @@ def numbers(bench: Any, following: dict[int, Any]) -> dict[int, list[int]]:
 
 @pytest.mark.parametrize(
     ("ahead", "length"),
-    [(5, SHORTEST_LIMIT), (20, 20), (LONGEST_CHAIN + 30, LONGEST_CHAIN)],
-    ids=["few", "more", "most"],
+    [(0, SHORTEST_LIMIT), (5, SHORTEST_LIMIT), (40, 40), (LONGEST_CHAIN + 30, LONGEST_CHAIN)],
+    ids=["none", "few", "more", "most"],
 )
 def test_a_chain_is_told_in_advance(bench: Any, ahead: int, length: int) -> None:
     """A reply has as much of the chain as the runner wants, within limits; none of these jobs is claimed."""

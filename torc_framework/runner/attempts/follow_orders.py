@@ -26,7 +26,7 @@ class FollowOrders:
         workload: The held jobs.
         launchers: Begin the followers.
         attempts: Makes the attempts.
-        has_time: Returns whether a job may still be started.
+        has_time: Returns whether a job may be started after a number of seconds.
         is_permitted: No plugin classifies clean exits; otherwise no order is given.
     """
 
@@ -35,7 +35,7 @@ class FollowOrders:
         workload: Workload,
         launchers: Launchers,
         attempts: AttemptFactory,
-        has_time: Callable[[ClaimedJob], bool],
+        has_time: Callable[[ClaimedJob, float], bool],
         *,
         is_permitted: bool,
     ) -> None:
@@ -73,10 +73,14 @@ class FollowOrders:
             yield predecessor, self._attempts.make(held)
 
     def _new_orders(self, item: HeldJob) -> Iterator[_Order]:
-        """Yield the followers of a running job that were not offered yet, up to the first that is not possible."""
-        before, key = item.job, item.key
+        """Yield the followers of a running job that were not offered yet, up to the first that is not possible.
+
+        Each may have to wait for as long as all jobs before it may run.
+        """
+        before, key, wait_s = item.job, item.key, 0.0
         for job in item.following:
-            if before.output_files or not self._may_follow(item, job):
+            wait_s += before.resources.runtime_s or 0.0
+            if before.output_files or not self._may_follow(item, job, wait_s):
                 return
             follower = AttemptKey(job.id, job.attempt_id)
             offered = self._offered.get(follower)
@@ -88,9 +92,9 @@ class FollowOrders:
                 yield key, HeldJob(job, item.executor, follower, lane=item.lane, options=options)
             before, key = job, follower
 
-    def _may_follow(self, item: HeldJob, job: ClaimedJob) -> bool:
+    def _may_follow(self, item: HeldJob, job: ClaimedJob, wait_s: float) -> bool:
         is_elsewhere = job.executor != item.job.executor
-        return not (is_elsewhere or job.is_early or job.id in self._workload.items) and self._has_time(job)
+        return not (is_elsewhere or job.is_early or job.id in self._workload.items) and self._has_time(job, wait_s)
 
     def give_up(self) -> None:
         """Let launchers begin no more followers."""

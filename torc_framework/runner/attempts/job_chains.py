@@ -13,8 +13,9 @@ from torc_framework.models.statuses import JobStatus
 from torc_framework.runner.attempts.held_jobs import HeldJob, JobStage
 from torc_framework.runner.attempts.workload import Workload
 
-FEW: Final = 4
-"""If a running job has fewer known followers than this, the next exchange asks for more."""
+FEW: Final = 16
+"""If a running job has fewer known followers than this, the next exchange asks for more: half of what the server sends
+at least (`torc_framework.store.exchange.job_chains.SHORTEST_LIMIT`), so that some are left when its answer arrives."""
 LONGEST: Final = 64
 """Of very short jobs more are known in advance: half of what the server sends at most is left when more are asked for
 (`torc_framework.store.exchange.job_chains.LONGEST_CHAIN`)."""
@@ -61,10 +62,15 @@ class JobChains:
             return follower
         return None
 
-    def has_time(self, job: ClaimedJob) -> bool:
-        """Return whether a job may be started in the walltime that is left."""
+    def has_time(self, job: ClaimedJob, wait_s: float = 0.0) -> bool:
+        """Return whether a job may be started in the walltime that is left.
+
+        Args:
+            job: The job.
+            wait_s: How many seconds from now it starts at the latest.
+        """
         left, asked = self._left_s(), job.resources.runtime_s
-        return left is None or (asked is not None and asked <= left)
+        return left is None or (asked is not None and wait_s + asked <= left)
 
     def is_running_out(self, ahead: int) -> bool:
         """Return whether a running job has too few known followers.

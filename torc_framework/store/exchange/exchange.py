@@ -196,7 +196,8 @@ def _reply(
         reply.jobs = claims.describe_jobs(state.tx, claimed)
         for job in reply.jobs:
             job.is_early = job.id in state.delayed
-        if again or len(chosen) < request.slots + request.ahead:  # else the runner is busy until its next exchange
+        are_all = len(chosen) < request.slots + request.ahead or not state.tx.value(_READY, state.workflow_id)
+        if again or are_all:  # other ready jobs go before those behind a job
             running = [job_id for job_id in state.continued if state.jobs[job_id].status in LIVE]
             reply.following = job_chains.chains_behind(state.tx, [*claimed, *running], job_chains.chain_limit(request))
     if not reply.jobs:

@@ -19,8 +19,8 @@ from torc_framework.store.exchange.reports import ExchangeState, reported_jobs
 from torc_framework.store.job_state import transitions
 from torc_framework.store.tables.core import JOB, JOB_DEPENDENCY
 
-SHORTEST_LIMIT: Final = 8
-"""Number of jobs behind a job that are sent to a runner whose jobs take long."""
+SHORTEST_LIMIT: Final = 32
+"""Number of jobs behind a job that are sent to a runner whose jobs take long, or that does not know yet how long."""
 LONGEST_CHAIN: Final = 64
 """Largest number of jobs behind a job: with it, a chain of very short jobs does not wait for the server."""
 _RECORDED: Final = UNBLOCKING - {JobStatus.CANCELED}
