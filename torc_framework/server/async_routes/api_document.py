@@ -36,6 +36,9 @@ SwaggerUIBundle({
 """
 """Swagger UI as its documentation shows it ("Installation", section "unpkg"), loaded from a public mirror of npm."""
 
+_ABOVE_API: Final = "../.."
+"""The address to which the document's paths are appended, relative to the document (OpenAPI 3, Server Object)."""
+
 
 def api_document_routes() -> list[Route]:
     """Return the two routes."""
@@ -43,11 +46,10 @@ def api_document_routes() -> list[Route]:
 
 
 def _openapi(request: Request) -> Response:
-    """Answer with the document; an embedded server's names the prefix with its token as the server's address."""
+    """Answer with the document; an embedded server's names the address above the API, without its secret token."""
     from torc_framework.server.dispatch.openapi import openapi_document
 
-    prefix = request.scope.get("root_path", "")
-    servers = {"servers": [{"url": prefix}]} if prefix else {}
+    servers = {"servers": [{"url": _ABOVE_API}]} if request.scope.get("root_path") else {}
     return json_response({**openapi_document(all_endpoints()), **servers})
 
 

@@ -62,7 +62,7 @@ def show(
         session.set_option("format_", _FORMATS[format_])
     config = session.config
     found = [(leaf, _displayed(leaf, config.value(leaf)), config.origin(leaf)) for leaf in config.settings()]
-    options = [(key, value, origin) for key, value, origin in config.options()]
+    options = [(key, _without_secrets(value), origin) for key, value, origin in config.options()]
     states = [*running_servers(server_folder())]
     if session.wants_json:
         document: dict[str, Any] = {}
@@ -89,8 +89,6 @@ def show(
 
 def _displayed(leaf: "SettingEntry", value: Any) -> Any:
     """Return a value for printing: secrets are hidden, paths and sections are converted to plain types."""
-    import re
-
     import attrs
 
     if leaf.facts.secret and value is not None:
@@ -98,8 +96,19 @@ def _displayed(leaf: "SettingEntry", value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, tuple):
-        return [attrs.asdict(row) if attrs.has(type(row)) else row for row in value]
-    return re.sub(r"(\w://[^/@\s:]*):[^/@\s]*@", rf"\1:{HIDDEN_VALUE}@", value) if isinstance(value, str) else value
+        value = [attrs.asdict(row) if attrs.has(type(row)) else row for row in value]
+    return _without_secrets(value)
+
+
+def _without_secrets(value: Any) -> Any:
+    """Return a value without passwords, tokens and the like, such as those in the URL of an embedded server."""
+    from torc_framework.text.redaction import MARK, redact
+
+    if isinstance(value, str):
+        return redact(value).replace(MARK, HIDDEN_VALUE)
+    if isinstance(value, dict):
+        return {name: _without_secrets(item) for name, item in value.items()}
+    return [_without_secrets(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _toml(value: Any) -> str:
