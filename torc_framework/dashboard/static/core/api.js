@@ -68,6 +68,19 @@ async function tryAgain() {
   }
 }
 
+/**
+ * Show the log-in, with the ways in that are open now.
+ * @param {Session} ended
+ */
+async function forgetSession(ended) {
+  session.value = { ...ended, logged_in: false, is_owner: false };
+  try {
+    session.value = await get("dash/session");
+  } catch {
+    // the ways in are those of the last session
+  }
+}
+
 /** Answers by address, for `If-None-Match`; the oldest are forgotten. @type {Map<string, {etag: string, body: any}>} */
 const tagged = new Map();
 const MOST_TAGGED = 60;
@@ -150,7 +163,7 @@ async function request(url, options) {
   if (answer.ok || answer.status === 304) return answer;
   const message = await messageOf(answer);
   if (AWAY.has(answer.status)) wentAway();
-  if (answer.status === 401 && session.value) session.value = { ...session.value, logged_in: false };
+  if (answer.status === 401 && session.value?.logged_in) await forgetSession(session.value);
   throw new RequestFailure(message, answer.status);
 }
 

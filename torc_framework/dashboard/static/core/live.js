@@ -123,6 +123,12 @@ function update(isSeen) {
   follow?.(id, user);
 }
 
+/** Follow the chosen workflow again, which was gone. */
+export function followAgain() {
+  streamOf = null;
+  update(!document.hidden);
+}
+
 /** Keep the stream on the chosen workflow from now on. */
 export function followWorkflow() {
   effect(() => {

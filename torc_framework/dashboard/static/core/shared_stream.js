@@ -83,8 +83,9 @@ export class SharedStream {
     }
     source.onerror = () => {
       if (source !== this.#source) return;
-      this.#states.clear();
-      for (const reader of this.#workflowOf.keys()) reader({ name: "broken", data: null });
+      // What is gone stays so, and the server ends a stream whose workflows are all gone.
+      for (const [id, { state }] of this.#states) if (state !== "gone") this.#states.delete(id);
+      for (const [reader, workflow] of this.#workflowOf) if (!this.#states.has(workflow)) reader({ name: "broken", data: null });
       // The browser gives up after an answer that is no stream, such as a proxy's 502.
       if (source.readyState === EventSource.CLOSED) this.#updateSoon(RETRY_MS);
     };

@@ -3,14 +3,14 @@
 import { html, signal, useEffect, useRef } from "../vendor/ui.js";
 import { isOwner, refreshes, send, server, session } from "../core/api.js";
 import { useData } from "../core/data.js";
-import { stream } from "../core/live.js";
+import { followAgain, stream } from "../core/live.js";
 import { isDark, isUpdated, prefer } from "../core/preferences.js";
 import { address, route, workflowId } from "../core/router.js";
 import { agoText, now, zoneName } from "../core/times.js";
 import { Login } from "../views/login.js";
 import { viewOf, WORKFLOW_VIEWS } from "./view_table.js";
 import { Boundary } from "./boundary.js";
-import { Name } from "./basics.js";
+import { Empty, Name } from "./basics.js";
 import { DialogPlace } from "./dialog.js";
 import { MessagePlace } from "./messages.js";
 import { PageKeys } from "./page_keys.js";
@@ -24,15 +24,45 @@ export function App() {
   return html`
     <a class="skip" href="#main" onClick=${skipToMain}>Skip to content</a>
     <${Header} />
-    <div class="frame">
-      <${Navigation} />
-      <${Main} />
-    </div>
+    <${Frame} />
     <${PageKeys} />
     <${DialogPlace} />
     <${MessagePlace} />
   `;
 }
+
+const FORBIDDEN = 403;
+const MISSING = 404;
+/** Milliseconds between two looks at a workflow that the reader may not see, or that is missing. */
+const LOOK_MS = 5000;
+
+/** Navigation and view. A workflow that the reader may not see has neither; it is looked at again, as it may be shared. */
+function Frame() {
+  const id = workflowId();
+  const workflow = useData(id === null ? null : `api/workflows/${id}`, {}, { live: false });
+  const status = /** @type {any} */ (workflow.error)?.status;
+  const isRefused = id !== null && [FORBIDDEN, MISSING].includes(status);
+  const { state, since } = stream.value;
+  useEffect(() => {
+    if (state === "gone") workflow.at > since && !workflow.error ? followAgain() : workflow.reload();
+  }, [id, state, workflow.at]);
+  useEffect(() => {
+    const timer = isRefused ? setInterval(() => isUpdated() && workflow.reload(), LOOK_MS) : 0;
+    return () => clearInterval(timer);
+  }, [id, isRefused]);
+  return html`<div class="frame">
+    <${Navigation} name=${workflow.data?.name} isRefused=${isRefused} />
+    <${Main} refusal=${isRefused ? workflow.error : null} />
+  </div>`;
+}
+
+/** @param {{id: number, refusal: import("../core/api.js").RequestFailure}} props */
+const Refused = ({ id, refusal }) => html`<h1>Workflow ${id}</h1>
+  <${Empty} title=${refusal.status === FORBIDDEN ? "You may not see this workflow." : "There is no such workflow."}>
+    <p>${refusal.message}.</p>
+    ${refusal.status === FORBIDDEN ? html`<p class="muted">Its owner or an administrator can share it with one of your access groups: <code>torc access-groups add-workflow ${id} GROUP</code>. This page then shows it.</p>` : ""}
+    <p><a class="button" href="#/w">All workflows</a></p>
+  <//>`;
 
 /** @param {Event} event */
 function skipToMain(event) {
@@ -59,7 +89,7 @@ function Reader() {
   const logOut = async () => {
     session.value = await send("POST", "logout");
   };
-  return html`<span class="reader">${user ?? ""}${isOwner() ? "" : html` <span class="muted">(read and API only)</span>`}</span>
+  return html`<span class="reader">${user ?? ""}${isOwner() ? "" : html` <span class="muted" title="Commands of torc need the start token of torc-dash">(read and API only)</span>`}</span>
     <button type="button" class="quiet" onClick=${logOut}>Log out</button>`;
 }
 
@@ -84,14 +114,15 @@ const CONNECTION_TEXTS = {
   gone: "⚠ This workflow is deleted or no longer shared with you",
 };
 
-function Navigation() {
+/** @param {{name: string | undefined, isRefused: boolean}} props */
+function Navigation({ name, isRefused }) {
   const id = workflowId();
   const [first, , third] = route.value.path;
   const link = (/** @type {string} */ to, /** @type {any} */ text, /** @type {boolean} */ isHere) =>
     html`<li><a href=${to} aria-current=${isHere ? "page" : undefined} onClick=${() => (isMenuOpen.value = false)}>${text}</a></li>`;
   return html`<nav id="navigation" class=${isMenuOpen.value ? "open" : ""} aria-label="Views">
     <ul>${link("#/w", "Workflows", first === "w" && id === null)}</ul>
-    ${id === null ? "" : html`<${WorkflowName} id=${id} />
+    ${id === null || isRefused ? "" : html`<p class="nav-title">${name ? html`<${Name} text=${name} />` : "Workflow"} <span class="muted">#${id}</span></p>
       <ul>${WORKFLOW_VIEWS.filter((view) => view.title).map((view) => link(address(["w", id, ...(view.name ? [view.name] : [])]), view.title, (third ?? "") === view.name || Boolean(view.also?.includes(third ?? ""))))}</ul>`}
     <ul class="below">
       ${isOwner() ? link("#/create", "Create", first === "create") : ""}
@@ -100,12 +131,6 @@ function Navigation() {
       ${link("#/help", "Help", first === "help")}
     </ul>
   </nav>`;
-}
-
-/** @param {{id: number}} props */
-function WorkflowName({ id }) {
-  const workflow = useData(`api/workflows/${id}`, {}, { live: false, everyMs: 0 });
-  return html`<p class="nav-title">${workflow.data ? html`<${Name} text=${workflow.data.name} />` : "Workflow"} <span class="muted">#${id}</span></p>`;
 }
 
 /**
@@ -125,7 +150,8 @@ function keepFocus(element) {
   return () => observer.disconnect();
 }
 
-function Main() {
+/** @param {{refusal: Error | null}} props */
+function Main({ refusal }) {
   const element = useRef(/** @type {any} */ (null));
   const { path } = route.value;
   const { view: View, props, title } = viewOf(path);
@@ -135,6 +161,6 @@ function Main() {
     if (document.activeElement === document.body) element.current?.focus({ preventScroll: true });
   }, [place, title]);
   useEffect(() => keepFocus(element.current), []);
-  return html`<main id="main" ref=${element} tabindex="-1"><${Boundary} key=${`${path[0]}/${path[1] ?? ""}/${path[2] ?? ""}`}><${View} ...${props} /><//></main>`;
+  return html`<main id="main" ref=${element} tabindex="-1"><${Boundary} key=${`${path[0]}/${path[1] ?? ""}/${path[2] ?? ""}`}>${refusal ? html`<${Refused} id=${props.id} refusal=${refusal} />` : html`<${View} ...${props} />`}<//></main>`;
 }
 

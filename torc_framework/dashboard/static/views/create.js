@@ -13,8 +13,9 @@ const WAYS = [["wizard", "Wizard"], ["editor", "Editor"], ["file", "Upload a fil
 /** @param {{rest: string[]}} props */
 export function Create({ rest }) {
   const way = WAYS.some(([name]) => name === rest[0]) ? rest[0] : "wizard";
-  if (!isOwner()) return html`<${Empty} title="You may not create workflows here."><p>This needs the start token of torc-dash. In a terminal: <code>torc workflows create workflow.yaml</code></p><//>`;
-  return html`<header class="view-head"><h1>Create workflow</h1></header>
+  const head = html`<header class="view-head"><h1>Create workflow</h1></header>`;
+  if (!isOwner()) return html`${head}<${Empty} title="You may not create workflows here."><p>This needs the start token of torc-dash. In a terminal: <code>torc workflows create workflow.yaml</code></p><//>`;
+  return html`${head}
     <nav class="choice" aria-label="Ways to create"><ul>${WAYS.map(([name, title]) => html`<li key=${name}><a href=${address(["create", name])} aria-current=${name === way ? "page" : undefined}>${title}</a></li>`)}</ul></nav>
     ${way === "wizard" ? html`<${Wizard} />` : ""}
     ${way === "editor" ? html`<${Editor} example=${route.value.params.example} />` : ""}

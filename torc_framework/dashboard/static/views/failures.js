@@ -16,8 +16,11 @@ import { PendingVerdicts } from "./verdicts.js";
 export function Failures({ id }) {
   const counts = useData(`api/workflows/${id}/job_counts`);
   return html`<header class="view-head"><h1>Failures</h1><span class="grow"></span>
-      ${counts.data && retriedCount(counts.data.counts) ? html`<${ActionButton} name="recover" workflowId=${id} />
-        <${ActionButton} name="run" workflowId=${id} options=${{ retry_failed: true }} label="Retry failed jobs" />` : ""}
+      ${counts.data && retriedCount(counts.data.counts)
+        ? isOwner()
+          ? html`<${ActionButton} name="recover" workflowId=${id} /><${ActionButton} name="run" workflowId=${id} options=${{ retry_failed: true }} label="Retry failed jobs" />`
+          : html`<${RetryButton} id=${id} q="" label="Retry failed jobs" />`
+        : ""}
     </header>
     <${PendingVerdicts} id=${id} />
     <${FailureCards} id=${id} most=${50} />

@@ -1,12 +1,14 @@
 // Log-in: by the start token of torc-dash, or by name and password where the server requires them.
 
-import { html, useState } from "../vendor/ui.js";
+import { html, useEffect, useState } from "../vendor/ui.js";
 import { send, session } from "../core/api.js";
 import { Failure } from "../parts/basics.js";
+import { closeDialog } from "../parts/dialog.js";
 
 /** The forms that the server offers. The address after "#" stays, so that the reader arrives where the link leads. */
 export function Login() {
   const logins = session.value?.logins ?? [];
+  useEffect(closeDialog, []); // it was opened in the session that has ended
   return html`<main class="alone">
     <h1>Torc</h1>
     ${session.value?.is_owner ? html`<p>The server behind requires your name and password as well.</p>` : ""}

@@ -19,7 +19,7 @@ export function Server() {
       <dl class="facts">
         <dt>State</dt><dd>${data.server.state === "live" ? "● Answers" : "⚠ Does not answer"} since <${Time} at=${1000 * data.server.since} />${data.server.error ? `: ${data.server.error}` : ""}</dd>
         ${data.server.url ? html`<dt>Address</dt><dd class="mono">${data.server.url} <${Copy} text=${data.server.url} /></dd>` : ""}
-        <dt>Version</dt><dd>${data.server.version}</dd>
+        ${data.server.version ? html`<dt>Version</dt><dd>${data.server.version}</dd>` : ""}
         <dt>torc-dash</dt><dd>${data.version} on ${data.hostname}, in <span class="mono">${data.folder}</span></dd>
       </dl>
       <${Test} />
