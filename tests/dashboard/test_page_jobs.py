@@ -89,3 +89,22 @@ def test_nothing_is_offered_against_failures_that_are_not_there(page: DashPage, 
     main = page.show(f"w/{workflow}/failures").get_by_role("main")
     expect(main).to_contain_text("Nothing failed.")
     expect(main.get_by_role("button")).to_have_count(0)
+
+
+def test_what_jobs_wait_for_is_a_column(page: DashPage, owner: DashReader) -> None:
+    """It is chosen in the menu of columns, names the first jobs, and counts the others; it does not sort."""
+    many = {"name": "part_{i}", "command": "true", "parameters": {"i": "1:40"}}
+    jobs = [many, {"name": "join", "command": "true", "depends_on_regexes": ["part_.*"]}]
+    workflow = owner.create(
+        {"name": "fan-in", "jobs": [*jobs, {"name": "end", "command": "true", "depends_on": ["join"]}]}
+    )
+    shown = page.show(f"w/{workflow}/jobs?q=stage>1")
+    shown.get_by_role("button", name="Columns…").click()
+    shown.get_by_role("dialog").get_by_label("Dependencies").check()
+    shown.keyboard.press("Escape")
+    grid = shown.get_by_role("grid", name="Jobs")
+    expect(grid.get_by_role("row").filter(has_text="part_1, part_2, part_3 and 37 more")).to_contain_text("join")
+    expect(grid.get_by_role("row").last).to_contain_text("end")
+    expect(grid.get_by_role("row").last).to_contain_text("join")
+    expect(grid.get_by_role("columnheader", name="Dependencies").get_by_role("button")).to_have_count(0)
+    assert page.accessibility_findings() == []

@@ -191,6 +191,26 @@ def test_lists_are_sorted_by_every_field(mixed: Any, field: str) -> None:
         assert sorted(whole.columns["id"]) == [mixed.job_id(n) for n in range(60)]
 
 
+def test_dependencies_are_counted_and_the_first_are_named(bench: Any) -> None:
+    """Of a job's own, of shared ones, and of both, in which a job that is in several counts once."""
+    jobs = [PlannedJob(f"job{n}", "x") for n in range(12)]
+    own = [(6, 0), (7, 0), (7, 1), (8, 9), (10, 1), (10, 9)]
+    bench.plan(jobs, own, [([0, 1, 2, 3, 4], [8, 10, 11]), ([3, 4, 5], [11])])
+    shown = columns(bench, fields=("id", "dependencies")).columns["dependencies"]
+    assert [None if each is None else (each.count, each.job_names) for each in shown] == [
+        *[None] * 6,
+        (1, ["job0"]),
+        (2, ["job0", "job1"]),
+        (6, ["job0", "job1", "job2"]),
+        None,
+        (6, ["job0", "job1", "job2"]),
+        (6, ["job0", "job1", "job2"]),
+    ]
+    assert shown[7].job_ids == [bench.job_id(0), bench.job_id(1)]
+    with pytest.raises(RuleError, match="jobs cannot be sorted by 'dependencies'"):
+        columns(bench, sort="dependencies")
+
+
 def test_parts_of_a_list_fit_together(mixed: Any) -> None:
     whole = columns(mixed, sort="-seconds", limit=1000).columns["id"]
     parts = [columns(mixed, sort="-seconds", offset=n, limit=7).columns["id"] for n in range(0, 70, 7)]

@@ -85,6 +85,19 @@ def test_answers_stay_small(many: Any) -> None:
     assert len(found["jobs"].columns["id"]) == 1000
 
 
+def test_dependencies_on_half_of_all_jobs_stay_small(bench: Any) -> None:
+    """Of 50,000 jobs that each wait for 50,000 others, a part is read as fast as any other."""
+    half = JOBS // 2
+    jobs = [PlannedJob(f"a_job_with_a_longer_name_{n}", "x") for n in range(JOBS)]
+    bench.plan(jobs, [(half, n) for n in range(0, half, 2)], [([*range(half)], [*range(half, JOBS)])])
+    with bench.database.read() as tx:
+        wanted = JobList(bench.workflow_id)
+        found = job_columns(tx, wanted, ["id", "dependencies"], offset=half, limit=1000)
+    assert {each.count for each in found.columns["dependencies"]} == {half}
+    assert {tuple(each.job_ids) for each in found.columns["dependencies"]} == {tuple(map(bench.job_id, range(3)))}
+    assert len(msgspec.json.encode(found)) < MOST_BYTES
+
+
 def test_parts_at_any_place_are_those_of_the_whole_list(many: Any) -> None:
     with many.database.read() as tx:
         for text, count in {

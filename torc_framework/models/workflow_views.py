@@ -437,6 +437,20 @@ class SweepView(msgspec.Struct):
 # --- jobs -------------------------------------------------------------------------------------------
 
 
+class JobDependencies(msgspec.Struct):
+    """What a job waits for: the value of the field ``dependencies`` in a `JobTable`.
+
+    Attributes:
+        count: Jobs that it waits for.
+        job_ids: Ids of the first of them, three at most.
+        job_names: Their names.
+    """
+
+    count: int
+    job_ids: list[int]
+    job_names: list[str]
+
+
 class JobTable(msgspec.Struct):
     """A part of the jobs that satisfy a filter, as one list of values for each field.
 

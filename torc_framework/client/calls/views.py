@@ -145,7 +145,8 @@ class ViewCalls(ClientBase):
 
         Args:
             workflow_id: Id of the workflow.
-            fields: Names of the fields; None is the server's default.
+            fields: Names of the fields; None is the server's default. ``dependencies`` has the fields of
+                `JobDependencies` as its values.
             filter_text: Text of the filter language, such as ``status:failed peak_mem>48g``.
             sort: A field; with ``-`` before it in reverse order.
             offset: Jobs to skip; any number takes the same time.

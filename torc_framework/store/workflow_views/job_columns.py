@@ -22,7 +22,14 @@ from torc_framework.store.records.events import utc_text
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflow_views.attempt_times import start_seconds
 from torc_framework.store.workflow_views.filter_conditions import filter_conditions
-from torc_framework.store.workflow_views.job_fields import COMPUTED_FIELDS, FIELD_NAMES, JOB_FIELDS
+from torc_framework.store.workflow_views.job_dependencies import job_dependencies
+from torc_framework.store.workflow_views.job_fields import (
+    COLUMN_NAMES,
+    COMPUTED_FIELDS,
+    DEPENDENCIES,
+    FIELD_NAMES,
+    JOB_FIELDS,
+)
 from torc_framework.store.workflow_views.kept_values import KeptValues
 from torc_framework.store.workflow_views.limits import DEFAULT_FIELDS, DEFAULT_JOBS, MOST_JOBS
 from torc_framework.store.workflow_views.structure import workflow_structure
@@ -97,7 +104,7 @@ def job_columns(
         RuleError: the filter or a name is wrong, or the list does not have the job of ``after_id``.
     """
     for field in fields:
-        _check_field(field)
+        _check_field(field, COLUMN_NAMES)
     order = kept_order(tx, wanted)
     ids = order.ids
     if after_id is not None:
@@ -110,9 +117,10 @@ def job_columns(
     return JobTable(columns, len(ids), offset, order.counts if counts else {})
 
 
-def _check_field(name: str) -> None:
-    if name not in FIELD_NAMES:
-        raise RuleError(f"jobs have no field {name!r}{suggestion(name, FIELD_NAMES, len(FIELD_NAMES))}")
+def _check_field(name: str, names: Sequence[str]) -> None:
+    if name not in names:
+        what = "cannot be sorted by" if name in COLUMN_NAMES else "have no field"
+        raise RuleError(f"jobs {what} {name!r}{suggestion(name, names, len(names))}")
 
 
 def order_tag(tx: Tx, wanted: JobList, lifetime_s: int) -> str:
@@ -133,7 +141,7 @@ def kept_order(tx: Tx, wanted: JobList) -> KeptOrder:
         NotFoundError: there is no such workflow.
         RuleError: the filter or the name of the field is wrong.
     """
-    _check_field(wanted.sort.removeprefix(_REVERSE))
+    _check_field(wanted.sort.removeprefix(_REVERSE), FIELD_NAMES)
     marks = workflow_marks(tx, wanted.workflow_id)
     key, tag = (wanted, marks.created), view_tag(marks, ORDER_TAG_LIFETIME_S)
     kept = _kept.get(tx, key)
@@ -207,6 +215,9 @@ def _columns(tx: Tx, workflow_id: int, ids: Sequence[int], fields: Sequence[str]
         keys = _computed(tx, workflow_id, name, ids)
         found = [keys(id_) if id_ in rows else None for id_ in ids]
         by_name[name] = [None if v is None else utc_text(v) for v in found] if name == "started" else found
+    if DEPENDENCIES in fields:
+        waits_for = job_dependencies(tx, ids)
+        by_name[DEPENDENCIES] = [waits_for.get(id_) for id_ in ids]
     return {name: by_name[name] for name in fields}
 
 

@@ -86,4 +86,8 @@ JOB_FIELDS: Final = {
 COMPUTED_FIELDS: Final = ("group", "stage", "started")
 """Fields that the database cannot compute."""
 FIELD_NAMES: Final = (*JOB_FIELDS, *COMPUTED_FIELDS)
+"""The fields by which jobs can be sorted."""
+DEPENDENCIES: Final = "dependencies"
+"""The field with what a job waits for, `JobDependencies`."""
+COLUMN_NAMES: Final = (*FIELD_NAMES, DEPENDENCIES)
 """The fields that columns of jobs may have."""

@@ -15,6 +15,17 @@ import { VirtualTable } from "../parts/virtual_table.js";
 
 /** @typedef {import("../parts/virtual_table.js").Column} Column */
 
+/**
+ * The first jobs that a job waits for, and how many more there are.
+ * @param {{count: number, job_names: string[]} | null} dependencies
+ */
+function dependenciesText(dependencies) {
+  if (!dependencies) return "";
+  const { count, job_names: names } = dependencies;
+  const text = `${names.join(", ")}${count > names.length ? ` and ${countText(count - names.length)} more` : ""}`;
+  return html`<span class="one-line" title=${text}>${text}</span>`;
+}
+
 /** @type {Column[]} */
 export const JOB_COLUMNS = [
   { key: "id", title: "Id", width: "5.5rem", isNumber: true, canSort: true },
@@ -32,6 +43,7 @@ export const JOB_COLUMNS = [
   { key: "cpu", title: "CPU %", width: "5rem", isNumber: true, canSort: true, show: (row) => (row.cpu === null ? "" : Math.round(row.cpu)) },
   { key: "node", title: "Node", width: "minmax(7rem, 1fr)", canSort: true },
   { key: "stage", title: "Stage", width: "5rem", isNumber: true, canSort: true },
+  { key: "dependencies", title: "Dependencies", width: "minmax(12rem, 2fr)", show: (row) => dependenciesText(row.dependencies) },
   { key: "group", title: "Group", width: "minmax(8rem, 1fr)", canSort: true },
   { key: "executor", title: "Executor", width: "6rem", canSort: true },
   { key: "started", title: "Started", width: "8rem", canSort: true, show: (row) => html`<${Time} at=${row.started} />` },
