@@ -53,6 +53,47 @@ def test_failures_are_found_and_repaired(page: FirefoxPage, owner: DashReader, t
     page.find(".connection", "Live")
 
 
+JOBS = 1000
+"""Jobs of the workflow in which 37 fail."""
+
+
+def test_37_failed_jobs_are_found_and_done(page: FirefoxPage, owner: DashReader, tmp_path: Path) -> None:
+    """From the list to two causes that are told apart by logs, to a log, to retries of each, to all completed."""
+    disk, input_ = tmp_path / "disk", tmp_path / "input"
+    command = f"""
+        if [ $(( {{i}} % {43 * JOBS // 1000} )) = 1 ] && [ ! -e {input_} ]; then echo "KeyError: 'gain'" >&2; exit 1; fi
+        if [ $(( {{i}} % {77 * JOBS // 1000} )) = 6 ] && [ ! -e {disk} ]; then echo "OSError: full" >&2; exit 28; fi"""
+    calibrate = {"name": "calibrate_{i}", "command": command, "parameters": {"i": f"1:{JOBS}"}}
+    report = {"name": "report", "command": "echo report", "depends_on_regexes": ["calibrate_.*"]}
+    workflow = owner.create({"name": "sensors", "jobs": [calibrate, report]})
+    owner.run_to_its_end(workflow)
+    page.show("w")
+    page.click("section[aria-label='Needs attention'] a", "sensors")
+    page.find(".headline", "37 failed, 1 canceled")
+    page.click("a.button", "See why")
+    page.find(".cause:nth-child(1)", "24 jobs: KeyError: 'gain'")
+    page.find(".cause:nth-child(2)", "13 jobs: OSError: full")
+    page.click(".cause:nth-child(2) a", "calibrate_6")
+    page.find("[role=log]", "OSError: full")
+    page.browser.back()
+    disk.touch()
+    page.click(".cause:nth-child(2) button", "Retry these 13 jobs")
+    page.find("dialog", "13 failed jobs run again, with the same requests.")
+    page.find("dialog", "24 other failed jobs stay failed.")
+    page.click("dialog footer button", "Retry 13 jobs")
+    page.find(".messages", "13 jobs will run again")
+    page.show(f"w/{workflow}")
+    page.find(".headline", f"(workflow {workflow}) failed: {JOBS - 24:,} of {JOBS + 1:,} jobs done, 24 failed")
+    input_.touch()
+    page.click(".counts a", "24")
+    page.click("main button", "Retry the 24 failed jobs that match")
+    page.find("dialog", "1 job that follows from them runs again too.")
+    page.click("dialog footer button", "Retry 24 jobs")
+    page.find(".empty", "No job matches.")
+    page.show(f"w/{workflow}")
+    page.find(".headline", f"completed: {JOBS + 1:,} jobs")
+
+
 def test_a_log_follows_its_growth(page: FirefoxPage, owner: DashReader, tmp_path: Path) -> None:
     """Lines that a running job writes appear by themselves."""
     gate = tmp_path / "gate"
