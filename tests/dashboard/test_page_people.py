@@ -99,7 +99,7 @@ def test_a_stranger_is_told_that_a_workflow_is_not_theirs(world: World, as_perso
         assert views_in(page) == ["Workflows", "Server", "Settings", "Help"]
         assert page.locator("main button").count() == 0
         assert "hers" not in page.content()
-    expect(page.locator(".connection")).to_contain_text("no longer shared with you", timeout=RUN_MS)
+    expect(page.locator(".connection")).to_contain_text("not shared with you", timeout=RUN_MS)
     opened.show("w/999999")
     expect(page.get_by_text("There is no such workflow.")).to_be_visible(timeout=RUN_MS)
     assert opened.accessibility_findings() == []

@@ -111,7 +111,7 @@ const CONNECTION_TEXTS = {
   live: "● Live",
   connecting: "○ Connecting…",
   reconnecting: "◌ Reconnecting…",
-  gone: "⚠ This workflow is deleted or no longer shared with you",
+  gone: "⚠ Deleted, or not shared with you",
 };
 
 /** @param {{name: string | undefined, isRefused: boolean}} props */

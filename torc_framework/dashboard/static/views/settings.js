@@ -35,13 +35,16 @@ function TorcSettings() {
     <p class="muted">Read when a program starts. Change them in the configuration file or the environment.</p>
     <${Failure} error=${error} />
     ${run?.document ? html`<${PlainTable} label="Settings" rows=${settingsOf(run.document)} keyOf=${(/** @type {any} */ row) => row.name} columns=${[
-      { title: "Setting", show: (/** @type {any} */ row) => html`<code>${row.name}</code>` },
+      { title: "Setting", show: (/** @type {any} */ row) => html`<code>${broken(row.name)}</code>` },
       { title: "Value", show: (/** @type {any} */ row) => html`<span class="mono">${row.value}</span>` },
       { title: "From", show: (/** @type {any} */ row) => row.origin ?? "default" },
     ]} />` : error ? "" : html`<${Loading} />`}
     <p><${Command} text="torc config show" /></p>
   </section>`;
 }
+
+/** The name of a setting, which a narrow window may break after each part. @param {string} name */
+const broken = (name) => name.split(/(?<=[._])/).map((part, index) => html`${index ? html`<wbr />` : ""}${part}`);
 
 /** Sections of settings; the document has other parts too. */
 const SECTIONS = ["client", "server", "dash"];
