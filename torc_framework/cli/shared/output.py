@@ -80,8 +80,8 @@ def _json_value(value: Any) -> Any:
     """Return JSON values; the fields of records keep the order of their declaration."""
     if type(value) in _SCALARS:
         return value
-    if getter := _getter_of(type(value)):
-        value = dict(zip(*getter(value), strict=True))
+    if names := _field_names(type(value)):  # type: ignore[arg-type]  # mypy does not know that classes are hashable
+        value = {name: getattr(value, name) for name in names}
     if isinstance(value, Mapping):
         return {
             key if type(key) is str else str(key): item if type(item) in _SCALARS else _json_value(item)
@@ -93,12 +93,9 @@ def _json_value(value: Any) -> Any:
 
 
 @cache
-def _getter_of(kind: type) -> Callable[[Any], tuple[Sequence[str], Sequence[Any]]] | None:
-    """Return a function from a record to the names and the values of its fields; None for another class."""
-    if not attrs.has(kind):
-        return None
-    names = [attribute.name for attribute in attrs.fields(kind)]
-    return lambda record: (names, [getattr(record, name) for name in names])
+def _field_names(kind: type) -> list[str]:
+    """Return the names of the fields of a class of records; empty for another class."""
+    return [attribute.name for attribute in attrs.fields(kind)] if attrs.has(kind) else []
 
 
 def print_paged(text: str) -> None:
