@@ -36,6 +36,7 @@ from torc_framework.store.workflows.plans import store_plan
 TORC: Final = Path(sys.executable).with_name("torc")
 TORC_SERVER: Final = Path(sys.executable).with_name("torc-server")
 TICKS: Final = os.sysconf("SC_CLK_TCK")
+POLL_S: Final = 0.05
 RESET_PEAK: Final = "5"
 """Written to ``/proc/PID/clear_refs``, it makes the present memory the peak (proc(5))."""
 FAILING: Final = 4
@@ -84,17 +85,35 @@ class Server:
     pid: int
 
     def cpu(self) -> float:
-        """CPU seconds that it has used."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        """CPU seconds that it and its workers have used."""
+        return sum(self._cpu(pid) for pid in (self.pid, *self._workers()))
+
+    def _cpu(self, pid: int) -> float:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:  # the worker has just ended
+            return 0.0
+        return sum(map(int, fields[11:15])) / TICKS  # with the children that have ended (proc(5))
+
+    def _workers(self) -> list[int]:
+        lists = Path(f"/proc/{self.pid}/task").glob("*/children")
+        return [int(pid) for each in lists for pid in each.read_text().split()]
 
     def reset_peak(self) -> None:
+        """Forget the largest memory so far."""
         Path(f"/proc/{self.pid}/clear_refs").write_text(RESET_PEAK)
 
     def peak_mib(self) -> int:
-        """Its largest memory since `reset_peak`, MiB."""
-        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM:"))
+        """Its largest memory since `reset_peak`, and that of its workers so far, MiB."""
+        return sum(_peak_mib(pid) for pid in (self.pid, *self._workers()))
+
+
+def _peak_mib(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:  # the worker has just ended
+        return 0
+    return next((int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM:")), 0)
 
 
 @contextmanager
@@ -196,14 +215,23 @@ def measure(server: Server, folder: Path, command: tuple[str, ...]) -> list[str]
     before, begin = server.cpu(), time.perf_counter()
     with open(os.devnull, "w+b") as nothing, open(folder / "errors", "w+b") as errors:  # noqa: PTH123 - a device and a plain file
         process = subprocess.Popen([TORC, *command], cwd=folder, env=env, stdin=nothing, stdout=nothing, stderr=errors)
-        _, status, used = os.wait4(process.pid, 0)
+        peak = 0
+        while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:  # a worker may end before the command
+            peak = max(peak, server.peak_mib())
+            time.sleep(POLL_S)
+        _, status, used = ended
     wall = time.perf_counter() - begin
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         sys.exit(f"torc {' '.join(command)}: {(folder / 'errors').read_text(encoding='utf-8', errors='replace')}")
     times = (wall, used.ru_utime + used.ru_stime, server.cpu() - before)
     shown = " ".join(word for word in command if word not in LEFT_OUT)
-    return [f"`torc {shown}`", *(f"{each:.1f}" for each in times), f"{used.ru_maxrss // 1024}", f"{server.peak_mib()}"]
+    return [
+        f"`torc {shown}`",
+        *(f"{each:.1f}" for each in times),
+        f"{used.ru_maxrss // 1024}",
+        f"{max(peak, server.peak_mib())}",
+    ]
 
 
 def main() -> None:
