@@ -94,7 +94,7 @@ class JobEnding(msgspec.Struct):
     peak_memory_bytes: int | None = None
 
 
-class JobNames(msgspec.Struct):
+class NamesOfJobs(msgspec.Struct):
     """The names of jobs whose ids are in a range, in the order of the ids."""
 
     ids: list[int]

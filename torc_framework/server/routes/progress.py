@@ -4,7 +4,14 @@ from typing import Any, Final
 
 from torc_framework.models.compared_results import ComparedResults
 from torc_framework.models.failed_jobs import FailedJobs, LostWork
-from torc_framework.models.progress import JobEnding, JobGroups, JobNames, RunTotals, WorkflowOverview, WorkflowProgress
+from torc_framework.models.progress import (
+    JobEnding,
+    JobGroups,
+    NamesOfJobs,
+    RunTotals,
+    WorkflowOverview,
+    WorkflowProgress,
+)
 from torc_framework.models.responses import Page as PageOf
 from torc_framework.models.waiting_jobs import CountedJobs, GroupMembers, WaitingJobs
 from torc_framework.server.auth.permissions import FILTERED_BY_ACCESS, WORKFLOW_IN_PATH
@@ -46,7 +53,7 @@ def _endings(tx: Tx, call: EndpointCall) -> Any:
     return job_endings(tx, call.id, call.query["first_job_id"], call.query["last_job_id"])
 
 
-def _names(tx: Tx, call: EndpointCall) -> JobNames:
+def _names(tx: Tx, call: EndpointCall) -> NamesOfJobs:
     workflow_status(tx, call.id)  # raises NotFoundError
     return job_names(tx, call.id, call.query["first_job_id"], call.query["last_job_id"])
 
@@ -132,7 +139,7 @@ PROGRESS_ENDPOINTS: Final = (
         "/workflows/{id}/job_names",
         _names,
         query=_ID_RANGE,
-        response=JobNames,
+        response=NamesOfJobs,
         permission=WORKFLOW_IN_PATH,
         summary="List the names of the jobs whose ids are in a range.",
     ),

@@ -4,7 +4,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from torc_framework.models.progress import JobEnding, JobNames
+from torc_framework.models.progress import JobEnding, NamesOfJobs
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.database.sql import Statement, Tx, param
 from torc_framework.store.tables import core as t
@@ -44,7 +44,7 @@ _NAMES: Final = Statement(
 )
 
 
-def job_names(tx: Tx, workflow_id: int, first_job_id: int, last_job_id: int) -> JobNames:
+def job_names(tx: Tx, workflow_id: int, first_job_id: int, last_job_id: int) -> NamesOfJobs:
     """Return the names of the jobs of a workflow whose ids are in a range."""
     rows = tx.rows(_NAMES, workflow_id, first_job_id, last_job_id)
-    return JobNames([job_id for job_id, _ in rows], [name for _, name in rows])
+    return NamesOfJobs([job_id for job_id, _ in rows], [name for _, name in rows])
