@@ -1,4 +1,6 @@
-"""Measure the commands that read and delete a very large workflow: wall time, CPU time and memory of client and server.
+"""Measure the commands that read, create and delete a very large workflow.
+
+The columns are wall time, and CPU time and largest memory of the command and of the server.
 
 Run it with the Python of the environment that ``torc`` is installed in. The workflow has jobs of all statuses in chains
 of 100, with a result for each job that has ended.
@@ -18,7 +20,8 @@ from pathlib import Path
 from typing import Final
 
 import sqlalchemy as sa
-from specs import LEVELS
+from markdown_tables import render, replace
+from specs import LEVELS, levels
 
 from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.plan_parts import parts_of
@@ -33,6 +36,7 @@ from torc_framework.store.workflows.plans import store_plan
 TORC: Final = Path(sys.executable).with_name("torc")
 TORC_SERVER: Final = Path(sys.executable).with_name("torc-server")
 TICKS: Final = os.sysconf("SC_CLK_TCK")
+POLL_S: Final = 0.05
 RESET_PEAK: Final = "5"
 """Written to ``/proc/PID/clear_refs``, it makes the present memory the peak (proc(5))."""
 FAILING: Final = 4
@@ -54,16 +58,18 @@ ROWS: Final[tuple[tuple[str, ...], ...]] = (
     ("why-failed", "1"),
     ("reports", "summary", "1"),
     ("reports", "check-resource-utilization", "1"),
-    ("reports", "results", "1", "--output-dir", "."),
     ("job-dependencies", "job-job", "1"),
     ("jobs", "list-by-status", "1"),
-    ("jobs", "list", "1", "--limit", "0", "-f", "json"),
-    ("jobs", "list", "1", "--limit", "0"),
-    ("results", "list", "1", "--limit", "0"),
+    ("workflows", "create", "spec.json"),
     ("workflows", "export", "1", "--output", "export.json"),
+    ("results", "list", "1", "--limit", "0", "-f", "json"),
+    ("reports", "results", "1", "--output-dir", "."),
     ("workflows", "delete", "--no-prompts", "--force", "1"),
 )
 """Commands that are measured, in this order."""
+LEFT_OUT: Final = ("1", "--output-dir", ".", "--output", "export.json", "--no-prompts", "--force")
+"""Words of commands that the table leaves out."""
+HEAD: Final = ("command", "s", "CPU s, command", "CPU s, server", "MiB, command", "MiB, server")
 _INSERT_RESULTS: Final = insertion(
     t.RESULT,
     *("id", "job_id", "workflow_id", "run_id", "attempt_id", "compute_node_id", "return_code", "exec_time_minutes"),
@@ -79,17 +85,35 @@ class Server:
     pid: int
 
     def cpu(self) -> float:
-        """CPU seconds that it has used."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        """CPU seconds that it and its workers have used."""
+        return sum(self._cpu(pid) for pid in (self.pid, *self._workers()))
+
+    def _cpu(self, pid: int) -> float:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:  # the worker has just ended
+            return 0.0
+        return sum(map(int, fields[11:15])) / TICKS  # with the children that have ended (proc(5))
+
+    def _workers(self) -> list[int]:
+        lists = Path(f"/proc/{self.pid}/task").glob("*/children")
+        return [int(pid) for each in lists for pid in each.read_text().split()]
 
     def reset_peak(self) -> None:
+        """Forget the largest memory so far."""
         Path(f"/proc/{self.pid}/clear_refs").write_text(RESET_PEAK)
 
     def peak_mib(self) -> int:
-        """Its largest memory since `reset_peak`, MiB."""
-        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM:"))
+        """Its largest memory since `reset_peak`, and that of its workers so far, MiB."""
+        return sum(_peak_mib(pid) for pid in (self.pid, *self._workers()))
+
+
+def _peak_mib(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:  # the worker has just ended
+        return 0
+    return next((int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM:")), 0)
 
 
 @contextmanager
@@ -176,23 +200,38 @@ def _run(tx: Tx, workflow_id: int, first: int, count: int, width: int) -> None:
     tx.connection.execute(sa.update(t.JOB).where(t.JOB.c.workflow_id == workflow_id).values(result_id=result))
 
 
-def measure(server: Server, folder: Path, command: tuple[str, ...]) -> str:
-    """Run one command; return its row."""
+def _write_spec(folder: Path, count: int) -> None:
+    levels(folder, count)[0].rename(folder / "spec.json")
+
+
+def measure(server: Server, folder: Path, command: tuple[str, ...]) -> list[str]:
+    """Run one command; return its row.
+
+    Raises:
+        SystemExit: the command failed.
+    """
     env = os.environ | {"TORC_API_URL": server.url, "HOME": str(folder)}
     server.reset_peak()
     before, begin = server.cpu(), time.perf_counter()
     with open(os.devnull, "w+b") as nothing, open(folder / "errors", "w+b") as errors:  # noqa: PTH123 - a device and a plain file
         process = subprocess.Popen([TORC, *command], cwd=folder, env=env, stdin=nothing, stdout=nothing, stderr=errors)
-        _, status, used = os.wait4(process.pid, 0)
+        peak = 0
+        while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:  # a worker may end before the command
+            peak = max(peak, server.peak_mib())
+            time.sleep(POLL_S)
+        _, status, used = ended
     wall = time.perf_counter() - begin
     process.returncode = os.waitstatus_to_exitcode(status)
-    error = (
-        (folder / "errors").read_text(encoding="utf-8", errors="replace").strip()[-100:] if process.returncode else ""
-    )
-    return (
-        f"{' '.join(command[:3]):40} {wall:7.2f} {used.ru_utime + used.ru_stime:7.2f} {server.cpu() - before:7.2f} "
-        f"{used.ru_maxrss // 1024:7} {server.peak_mib():7} {error}"
-    )
+    if process.returncode:
+        sys.exit(f"torc {' '.join(command)}: {(folder / 'errors').read_text(encoding='utf-8', errors='replace')}")
+    times = (wall, used.ru_utime + used.ru_stime, server.cpu() - before)
+    shown = " ".join(word for word in command if word not in LEFT_OUT)
+    return [
+        f"`torc {shown}`",
+        *(f"{each:.1f}" for each in times),
+        f"{used.ru_maxrss // 1024}",
+        f"{max(peak, server.peak_mib())}",
+    ]
 
 
 def main() -> None:
@@ -201,6 +240,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1_000_000, help="number of jobs (default: 1,000,000)")
     parser.add_argument("--database", help="SQLite file, or URL of an empty PostgreSQL database, to use (default: new)")
     parser.add_argument("--only", default="", help="measure only the commands that contain this text")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="Markdown page whose table is replaced")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="torc-million-") as made:
         folder = Path(made)
@@ -211,11 +251,18 @@ def main() -> None:
             filling.start()  # a process of its own: what this one has used would count as memory of its children
             filling.join()
             print(f"stored {asked.jobs} jobs in {time.perf_counter() - begin:.1f} s", flush=True)
-        print(f"{'command':40} {'wall s':>7} {'client':>7} {'server':>7} {'client':>7} {'server':>7}  CPU s, peak MiB")
+        writing = multiprocessing.Process(target=_write_spec, args=(folder, asked.jobs))
+        writing.start()
+        writing.join()
+        chosen = [command for command in ROWS if asked.only in " ".join(command)]
         with running_server(database) as server:
-            for command in ROWS:
-                if asked.only in " ".join(command):
-                    print(measure(server, folder, command), flush=True)
+            rows = []
+            for command in chosen:
+                rows.append(measure(server, folder, command))
+                print(*rows[-1], flush=True)
+        print(table := render(HEAD, rows))
+        if asked.write:
+            replace(asked.write, "million", table)
 
 
 if __name__ == "__main__":

@@ -122,6 +122,7 @@ OPERATIONS: Final = (
     _workflow_operation("GET", "/progress"),
     _workflow_operation("GET", "/job_groups"),
     _workflow_operation("GET", "/job_endings"),
+    _workflow_operation("GET", "/job_names"),
     _workflow_operation("GET", "/run_totals"),
     _workflow_operation("GET", "/job_classes"),
     _workflow_operation("GET", "/waiting_jobs"),

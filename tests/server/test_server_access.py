@@ -46,6 +46,7 @@ OWN_WORKFLOW: Final[dict[str, Any]] = {
             "progress",
             "job_groups",
             "job_endings",
+            "job_names",
             "run_totals",
             "job_classes",
             "waiting_jobs",

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from torc_framework.models.plan import PlannedJob
 from torc_framework.models.records import ResourceRequirementsRecord
 from torc_framework.models.statuses import FAILURES, UNSUCCESSFUL, JobStatus
+from torc_framework.store.runs.job_endings import job_names
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflows import compared_results as compared_module
 from torc_framework.store.workflows import failed_jobs as failed_module
@@ -67,10 +68,12 @@ def is_failed(job: Any) -> bool:
     return job.status in {status.label for status in FAILURES} and not job.is_interrupted
 
 
+@pytest.mark.parametrize("few", [0, JOBS])
 @pytest.mark.parametrize("size", [1, 4, 1000])
-def test_failed_jobs(filled: Any, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    """In pages of any size, with the attempts that did not complete."""
+def test_failed_jobs(filled: Any, monkeypatch: pytest.MonkeyPatch, size: int, few: int) -> None:
+    """In pages of any size, with the attempts that did not complete; whether they count as few or as many."""
     monkeypatch.setattr(failed_module, "PAGE_JOBS", size)
+    monkeypatch.setattr(failed_module, "FEW_FAILED", few)
     jobs, results = all_rows(filled)
     found: list[int] = []
     attempts: list[int] = []
@@ -147,3 +150,14 @@ def test_compared_results(
         assert count == len(chosen)
         expected = [each.id for each in chosen if not only_excess or each.job_id in shown_jobs]
         assert sorted(found) == expected
+
+
+def test_names_of_a_range(filled: Any) -> None:
+    """Both ends of the range are part of it, and jobs of other workflows are not."""
+    first = filled.first_job
+    other = filled.plan(2)
+    with filled.database.read() as tx:
+        found = job_names(tx, other, first, 2**63 - 1)
+        some = job_names(tx, other - 1, first + 1, first + 3)
+    assert found.names == ["job0", "job1"]
+    assert (some.ids, some.names) == ([first + 1, first + 2, first + 3], ["j1", "j2", "j3"])

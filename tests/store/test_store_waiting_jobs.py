@@ -35,6 +35,7 @@ def filled(bench: Any, request: pytest.FixtureRequest) -> Any:
         "status": [int(status) for status in JobStatus],
         "attempt_id": [1, 2],
         "is_interrupted": [False],
+        "resource_requirements_id": [None, 8, 9],
         "scheduler_id": [None, 7],
         "executor": [None, "ssh"],
         "container": [None, "", "image"],

@@ -190,8 +190,8 @@ def explain_workflow(
     for page in client.failed_jobs(workflow_id):
         _add_page(grouping, page, wanted)
     groups = sorted(grouping.groups.values(), key=lambda group: -len(group.job_ids))
-    found = client.job_counts(workflow_id)
-    counts = Counter(found.counts)
+    progress = client.progress(workflow_id)
+    counts = Counter(progress.overview.counts)
     if counts[CANCELED] and groups:
         _add_canceled(client, workflow_id, groups)
     for group in groups:
@@ -211,8 +211,8 @@ def explain_workflow(
         grouping.logs_read,
         grouping.never_began,
         grouping.not_kept,
-        found.interrupted,
-        next_step(client, workflow_id, plugins.executors, causes_shown=True),
+        progress.overview.interrupted,
+        next_step(client, progress, plugins.executors, causes_shown=True),
     )
 
 

@@ -134,18 +134,22 @@ class _LeastValues:
         """
         graph, found = self._graph, self.found
         jobs, ends, upstream, values = graph.jobs, graph._ends, graph._upstream, graph.values
-        first_id = jobs[0] if jobs else 0
-        end = 0
+        end = distance = 0
         for place in range(len(jobs)):
             start, end = end, ends[place + 1]
             if end - start != 1:
                 continue
             other = upstream[start]
             value = values.get(other)
-            if value is None and 0 <= (before := other - first_id) < place and jobs[before] == other:
+            if value is None:
+                before = place - distance  # jobs side by side mostly depend on jobs side by side
+                if before < 0 or jobs[before] != other:
+                    before = bisect_left(jobs, other, 0, place)
+                    if before == place or jobs[before] != other:
+                        continue
+                    distance = place - before
                 value = found[before]
-            if value is not None:
-                found[place] = value
+            found[place] = value
 
     def _visit(self, start: int) -> None:
         stack = [start]

@@ -94,6 +94,13 @@ class JobEnding(msgspec.Struct):
     peak_memory_bytes: int | None = None
 
 
+class NamesOfJobs(msgspec.Struct):
+    """The names of jobs whose ids are in a range, in the order of the ids."""
+
+    ids: list[int]
+    names: list[str]
+
+
 class LikeNamedJobs(msgspec.Struct):
     """Jobs whose names differ in their digits only.
 

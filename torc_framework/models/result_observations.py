@@ -50,9 +50,14 @@ def stdio_of_result(result: ResultRecord) -> Stdio:
     return Stdio(stored.get("stdio", SEPARATE.mode), delete_on_success=stored.get("delete_stdio_on_success") is True)
 
 
-def has_deleted_logs(result: ResultRecord) -> bool:
-    """Return whether the runner deletes the logs of a stored attempt, because it completed."""
-    return result.status == JobStatus.COMPLETED.label and stdio_of_result(result).delete_on_success
+def has_deleted_logs(result: ResultRecord, stdio: Stdio | None = None) -> bool:
+    """Return whether the runner deletes the logs of a stored attempt, because it completed.
+
+    Args:
+        result: The attempt.
+        stdio: Where its output went, if the caller has it.
+    """
+    return (stdio or stdio_of_result(result)).delete_on_success and result.status == JobStatus.COMPLETED.label
 
 
 def _numbers(result: ResultRecord) -> dict[str, Any]:

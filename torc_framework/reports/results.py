@@ -2,17 +2,16 @@
 
 import os
 from collections.abc import Iterator
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
 from attrs import define, field
 
 from torc_framework.client import TorcClient
-from torc_framework.errors import ApiError
 from torc_framework.models.attempt_logs import STDIO_DIR, attempt_stem, log_names, runner_log_name
-from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord, WorkflowRecord
+from torc_framework.models.records import ComputeNodeRecord, ResultRecord, WorkflowRecord
 from torc_framework.models.result_observations import has_deleted_logs, stdio_of_result
+from torc_framework.models.stdio import Stdio
 
 _LOGS: Final = {
     "job_stdout": "job stdout log",
@@ -23,8 +22,8 @@ _LOGS: Final = {
     "slurm_env_log": "Slurm environment log",
 }
 """Keys of the paths of files that every run writes, and their names in warnings."""
-_BLOCK_IDS: Final = 2000
-_KEPT_BLOCKS: Final = 50
+_BLOCK_IDS: Final = 10_000
+_KEPT_BLOCKS: Final = 20
 
 
 @define
@@ -61,14 +60,15 @@ def results_report(
     def entries() -> Iterator[tuple[dict[str, Any], list[str]]]:
         for result in client.iterate(ResultRecord, workflow_id=workflow_id, all_runs=all_runs or None, job_id=job_id):
             node = nodes.get(result.compute_node_id)
-            paths, missing = logs.of_result(result, node)
+            stdio = stdio_of_result(result)
+            paths, missing = logs.of_result(result, node, stdio)
             report.total += 1
             warnings = [
                 f"{_LOGS[key]} file does not exist for job {result.job_id}: {paths[key]}"
                 for key in missing
                 if key in _LOGS
             ]
-            yield _entry(result, names.name_of(result.job_id), node) | paths, warnings
+            yield _entry(result, names.name_of(result.job_id), node, stdio) | paths, warnings
 
     report.results = entries()
     return report
@@ -84,26 +84,17 @@ class _JobNames:
     def name_of(self, job_id: int) -> str | None:
         """Return the name of a job; None if it was deleted."""
         number = job_id // _BLOCK_IDS
-        if number not in self._blocks:
+        block = self._blocks.get(number)
+        if block is None:
             if len(self._blocks) == _KEPT_BLOCKS:
                 self._blocks.pop(next(iter(self._blocks)))
-            after_id = max(0, number * _BLOCK_IDS - 1)
-            page = self._client.page(JobRecord, workflow_id=self._workflow_id, after_id=after_id, limit=_BLOCK_IDS)
-            self._blocks[number] = {job.id or 0: job.name for job in page.items}
-        found = self._blocks[number].get(job_id)
-        return self._requested(job_id) if found is None else found
-
-    def _requested(self, job_id: int) -> str | None:
-        """Return the name of a job that its page lacks: the page was too large, or the server has no ``after_id``."""
-        try:
-            return self._client.get(JobRecord, job_id).name
-        except ApiError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                return None
-            raise
+            first = number * _BLOCK_IDS
+            found = self._client.job_names(self._workflow_id, first, first + _BLOCK_IDS - 1)
+            block = self._blocks[number] = dict(zip(found.ids, found.names, strict=True))
+        return block.get(job_id)
 
 
-def _entry(result: ResultRecord, job_name: str | None, node: ComputeNodeRecord | None) -> dict[str, Any]:
+def _entry(result: ResultRecord, job_name: str | None, node: ComputeNodeRecord | None, stdio: Stdio) -> dict[str, Any]:
     return {
         "job_id": result.job_id,
         "job_name": job_name,
@@ -113,8 +104,8 @@ def _entry(result: ResultRecord, job_name: str | None, node: ComputeNodeRecord |
         "return_code": result.return_code,
         "exit_class": result.exit_class,
         "reason": result.reason,
-        "stdio": stdio_of_result(result).mode,
-        "logs_deleted": has_deleted_logs(result),
+        "stdio": stdio.mode,
+        "logs_deleted": has_deleted_logs(result, stdio),
         "log_disk_full": isinstance(result.observation, dict) and bool(result.observation.get("log_disk_full")),
         "completion_time": result.completion_time,
         "exec_time_minutes": result.exec_time_minutes,
@@ -135,17 +126,17 @@ class _PathsOfLogs:
         self._of_runners: dict[tuple[int | None, int], tuple[dict[str, str], list[str]]] = {}
 
     def of_result(
-        self, result: ResultRecord, node: ComputeNodeRecord | None
+        self, result: ResultRecord, node: ComputeNodeRecord | None, stdio: Stdio
     ) -> tuple[dict[str, str | None], list[str]]:
         """Return the paths of the logs of an attempt, and the keys of those that do not exist.
 
         A path is None if the attempt does not have the log by its setting.
         """
         stem = attempt_stem(result.workflow_id, result.job_id, result.run_id, result.attempt_id)
-        is_deleted = has_deleted_logs(result)
+        is_deleted = has_deleted_logs(result, stdio)
         paths: dict[str, str | None] = {}
         missing = []
-        names = log_names(f"{self._stdio_dir}/{stem}", stdio_of_result(result))
+        names = log_names(f"{self._stdio_dir}/{stem}", stdio)
         for key, path in zip(("job_stdout", "job_stderr"), names, strict=True):
             exists = path is not None and os.path.exists(path)  # noqa: PTH110 - see the class
             paths[key] = None if is_deleted and not exists else path

@@ -2,7 +2,7 @@
 
 import time
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -108,11 +108,11 @@ def _failed_jobs(client: TorcClient, workflow_id: int, counts: dict[str, int]) -
     for status in FAILURES:
         if not counts.get(status.label):
             continue
-        for job in client.iterate(JobRecord, workflow_id=workflow_id, status=status.label):
-            if job.is_interrupted:
+        left = MOST_FAILED - len(found)
+        chosen: dict[str, Any] = {"workflow_id": workflow_id, "status": status.label, "q": "interrupted:no"}
+        for job in client.iterate(JobRecord, limit=left, **chosen):
+            if job.is_interrupted:  # the server is older than ``q``
                 continue
-            if len(found) == MOST_FAILED:
-                return found
             results = client.find(ResultRecord, workflow_id=workflow_id, job_id=job.id, limit=1)
             found.append(FirstFailure(job, results[0] if results else None))
     return found

@@ -15,6 +15,9 @@ NAMING_CONVENTION: Final = {
 """Names of indexes and constraints (SQLAlchemy, "Configuring Constraint Naming Conventions")."""
 
 
+_LABELS: Final = {int(status): status.label for status in JobStatus}
+
+
 class StatusType(sa.types.TypeDecorator[str]):
     """A job status: a number in the database, its label in Python."""
 
@@ -27,4 +30,4 @@ class StatusType(sa.types.TypeDecorator[str]):
 
     def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:
         """Return the label."""
-        return None if value is None else JobStatus(value).label
+        return None if value is None else _LABELS[value]

@@ -3,6 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain, islice
 from typing import Any, Final
 
@@ -72,20 +73,29 @@ def json_line(value: Any) -> str:
     return msgspec.json.encode(_json_value(value)).decode()
 
 
-_SCALARS: Final = frozenset({str, int, float, bool})
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def _json_value(value: Any) -> Any:
     """Return JSON values; the fields of records keep the order of their declaration."""
-    if value is None or type(value) in _SCALARS:
+    if type(value) in _SCALARS:
         return value
-    if attrs.has(type(value)):
-        return {attribute.name: _json_value(getattr(value, attribute.name)) for attribute in attrs.fields(type(value))}
+    if names := _field_names(type(value)):  # type: ignore[arg-type]  # mypy does not know that classes are hashable
+        value = {name: getattr(value, name) for name in names}
     if isinstance(value, Mapping):
-        return {str(key): _json_value(item) for key, item in value.items()}
+        return {
+            key if type(key) is str else str(key): item if type(item) in _SCALARS else _json_value(item)
+            for key, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [_json_value(item) for item in value]
     return value
+
+
+@cache
+def _field_names(kind: type) -> list[str]:
+    """Return the names of the fields of a class of records; empty for another class."""
+    return [attribute.name for attribute in attrs.fields(kind)] if attrs.has(kind) else []
 
 
 def print_paged(text: str) -> None:

@@ -204,8 +204,9 @@ class ClientBase:
             names: The fields with ids by which the list is ordered; None counts as 0. If these are two, ``after`` has
                 the number of items with these ids as well, because several items may have the same.
         """
-        offset, place = 0, dict[str, Any]()
-        after: tuple[int, ...] = ()
+        offset = 0
+        after: tuple[int, ...] = (0, 0, 0)  # from the beginning, and the server counts none of the items that follow
+        place: dict[str, Any] = {"after": "0,0,0"}
         while True:
             page = self._page(kind, path, {**place, "limit": paging.PAGE_SIZE})
             keys = [tuple(getattr(item, name) or 0 for name in names) for item in page.items]

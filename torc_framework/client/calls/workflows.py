@@ -12,7 +12,14 @@ from torc_framework.client.http.address import path_segment
 from torc_framework.errors import ApiError, TorcError
 from torc_framework.models.compared_results import ComparedResults
 from torc_framework.models.failed_jobs import FailedJobs, LostWork
-from torc_framework.models.progress import JobEnding, JobGroups, RunTotals, WorkflowOverview, WorkflowProgress
+from torc_framework.models.progress import (
+    JobEnding,
+    JobGroups,
+    NamesOfJobs,
+    RunTotals,
+    WorkflowOverview,
+    WorkflowProgress,
+)
 from torc_framework.models.records import WorkflowActionRecord, WorkflowStatusRecord
 from torc_framework.models.responses import (
     RECORD_COUNTS_HEADER,
@@ -277,6 +284,11 @@ class WorkflowCalls(ClientBase):
         """Return how the jobs of a workflow ended whose ids are in a range."""
         query = {"first_job_id": first_job_id, "last_job_id": last_job_id}
         return self._call(list[JobEnding], "GET", f"/workflows/{workflow_id}/job_endings", query=query)
+
+    def job_names(self, workflow_id: int, first_job_id: int, last_job_id: int) -> NamesOfJobs:
+        """Return the names of the jobs of a workflow whose ids are in a range."""
+        query = {"first_job_id": first_job_id, "last_job_id": last_job_id}
+        return self._call(NamesOfJobs, "GET", f"/workflows/{workflow_id}/job_names", query=query)
 
     def run_totals(self, workflow_id: int) -> list[RunTotals]:
         """Return sums over the present results of a workflow's jobs, run by run."""

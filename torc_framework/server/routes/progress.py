@@ -4,7 +4,14 @@ from typing import Any, Final
 
 from torc_framework.models.compared_results import ComparedResults
 from torc_framework.models.failed_jobs import FailedJobs, LostWork
-from torc_framework.models.progress import JobEnding, JobGroups, RunTotals, WorkflowOverview, WorkflowProgress
+from torc_framework.models.progress import (
+    JobEnding,
+    JobGroups,
+    NamesOfJobs,
+    RunTotals,
+    WorkflowOverview,
+    WorkflowProgress,
+)
 from torc_framework.models.responses import Page as PageOf
 from torc_framework.models.waiting_jobs import CountedJobs, GroupMembers, WaitingJobs
 from torc_framework.server.auth.permissions import FILTERED_BY_ACCESS, WORKFLOW_IN_PATH
@@ -15,7 +22,7 @@ from torc_framework.store.access.checks import visibility_conditions
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records.crud import find_in_workflow, get
-from torc_framework.store.runs.job_endings import job_endings
+from torc_framework.store.runs.job_endings import job_endings, job_names
 from torc_framework.store.runs.job_groups import job_groups
 from torc_framework.store.runs.progress import workflow_overviews, workflow_progress
 from torc_framework.store.runs.run_totals import run_totals
@@ -44,6 +51,11 @@ def _groups(tx: Tx, call: EndpointCall) -> Any:
 def _endings(tx: Tx, call: EndpointCall) -> Any:
     workflow_status(tx, call.id)  # raises NotFoundError
     return job_endings(tx, call.id, call.query["first_job_id"], call.query["last_job_id"])
+
+
+def _names(tx: Tx, call: EndpointCall) -> NamesOfJobs:
+    workflow_status(tx, call.id)  # raises NotFoundError
+    return job_names(tx, call.id, call.query["first_job_id"], call.query["last_job_id"])
 
 
 def _run_totals(tx: Tx, call: EndpointCall) -> Any:
@@ -85,6 +97,7 @@ def _compared_results(tx: Tx, call: EndpointCall) -> ComparedResults:
 
 _AFTER: Final = Parameter(int, 0, least=0)
 _FLAG: Final = Parameter(bool, default=False)
+_ID_RANGE: Final = {"first_job_id": Parameter(int, 0), "last_job_id": Parameter(int, LARGEST_ID)}
 
 PROGRESS_ENDPOINTS: Final = (
     Endpoint(
@@ -116,10 +129,19 @@ PROGRESS_ENDPOINTS: Final = (
         "GET",
         "/workflows/{id}/job_endings",
         _endings,
-        query={"first_job_id": Parameter(int, 0), "last_job_id": Parameter(int, LARGEST_ID)},
+        query=_ID_RANGE,
         response=list[JobEnding],
         permission=WORKFLOW_IN_PATH,
         summary="List how the jobs ended whose ids are in a range.",
+    ),
+    Endpoint(
+        "GET",
+        "/workflows/{id}/job_names",
+        _names,
+        query=_ID_RANGE,
+        response=NamesOfJobs,
+        permission=WORKFLOW_IN_PATH,
+        summary="List the names of the jobs whose ids are in a range.",
     ),
     Endpoint(
         "GET",

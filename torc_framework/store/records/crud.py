@@ -6,6 +6,7 @@ with the values that JSON has.
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from itertools import chain
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -133,7 +134,7 @@ def slices(
     """
     id_column = kind.table.c.id
     with tx.connection.execute(_selected(tx, kind, [id_column, _size(kind)], conditions, wanted)) as found:
-        for ids, size in _grouped(found):
+        for ids, size in _grouped(chain.from_iterable(found.partitions(SLICE_RECORDS))):
             query = sa.select(*kind.columns).where(id_column.in_(ids))
             part = _records(tx, kind, query, relations=relations)
             place = {id_: number for number, id_ in enumerate(ids)}
@@ -212,7 +213,7 @@ def _follows(tx: Tx, kind: RecordKind, order: sa.Column[Any], after_id: int, *, 
 def _records(tx: Tx, kind: RecordKind, query: sa.Select[Any], *, relations: bool) -> list[Values]:
     """Return the records whose columns a query selects, with their relations if wanted."""
     names = [column.name for column in kind.columns]
-    rows = tx.connection.execute(query)
+    rows = tx.connection.execute(query).all()
     free = kind.free_fields
     records = [_present(zip(names, row, strict=True), free) for row in rows]
     if relations:

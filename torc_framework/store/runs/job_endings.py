@@ -1,10 +1,10 @@
-"""How the jobs of a workflow ended: the few values of their present results that lists show."""
+"""What lists show of jobs whose ids are in a range: the few values of their present results, and names."""
 
 from typing import Final
 
 import sqlalchemy as sa
 
-from torc_framework.models.progress import JobEnding
+from torc_framework.models.progress import JobEnding, NamesOfJobs
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.database.sql import Statement, Tx, param
 from torc_framework.store.tables import core as t
@@ -34,3 +34,17 @@ def job_endings(tx: Tx, workflow_id: int, first_job_id: int, last_job_id: int) -
     """Return how the jobs of a workflow ended whose ids are in a range; jobs without a result are left out."""
     rows = tx.rows(_ENDINGS, workflow_id, first_job_id, last_job_id)
     return [JobEnding(job_id, JobStatus(status).label, *values) for job_id, status, *values in rows]
+
+
+_NAMES: Final = Statement(
+    sa.select(t.JOB.c.id, t.JOB.c.name)
+    .where(t.JOB.c.workflow_id == param("workflow"), t.JOB.c.id >= param("first"), t.JOB.c.id <= param("last"))
+    .order_by(t.JOB.c.id),
+    *("workflow", "first", "last"),
+)
+
+
+def job_names(tx: Tx, workflow_id: int, first_job_id: int, last_job_id: int) -> NamesOfJobs:
+    """Return the names of the jobs of a workflow whose ids are in a range."""
+    rows = tx.rows(_NAMES, workflow_id, first_job_id, last_job_id)
+    return NamesOfJobs([job_id for job_id, _ in rows], [name for _, name in rows])

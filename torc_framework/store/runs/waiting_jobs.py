@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 import sqlalchemy as sa
+from attrs import frozen
 
 from torc_framework.models.statuses import JobStatus
 from torc_framework.models.waiting_jobs import CountedJobs, GroupMembers, JobClass, WaitingJobs
@@ -58,41 +59,72 @@ def _job_class(values: Sequence[Any]) -> JobClass:
 # --- classes ------------------------------------------------------------------------------------------
 
 _COLUMNS: Final = _class_columns(param("now"))
-_OF_SLICE: Final = first(
-    sa.select(_J.id, _J.name, *_COLUMNS)
-    .where(_J.workflow_id == param("workflow"), _J.id > param("after"), _J.status.not_in(numbers(_LEFT_OUT)))
-    .order_by(_J.id),
-    param("count"),
-)
-_SLICE: Final = _OF_SLICE.subquery("slice")
-_CLASS: Final = [column for column in _SLICE.c if column.name not in ("id", "name")]
-_SPAN_OF_SLICE: Final = ("now", "workflow", "after", "count")
-_CLASSES: Final = Statement(
-    sa.select(sa.func.max(_SLICE.c.id), sa.func.count(), *_CLASS).group_by(*_CLASS), *_SPAN_OF_SLICE
-)
-_JOBS: Final = Statement(_OF_SLICE, *_SPAN_OF_SLICE)
+
+
+@frozen
+class _JobStream:
+    """The jobs of one status, in the order of the index of statuses: that of their requirements, then of their ids."""
+
+    classes: Statement
+    jobs: Statement
+
+    @classmethod
+    def of(cls, *chosen: sa.ColumnElement[bool]) -> "_JobStream":
+        """Return the jobs that satisfy conditions, of which one says which jobs follow those that have been read."""
+        of_slice = first(
+            sa.select(_J.id, _J.name, *_COLUMNS)
+            .where(_J.workflow_id == param("workflow"), _J.status == param("status"), *chosen)
+            .order_by(_J.resource_requirements_id, _J.id),
+            param("count"),
+        )
+        columns = of_slice.subquery("slice").c
+        of_class = [column for column in columns if column.name not in ("id", "name")]
+        query = sa.select(sa.func.max(columns.id), sa.func.count(), *of_class).group_by(*of_class)
+        order = ("now", "workflow", "status", "after_requirements", "after", "count")
+        return cls(Statement(query, *order), Statement(of_slice, *order))
+
+
+_PLACE: Final = sa.tuple_(_J.resource_requirements_id, _J.id) > sa.tuple_(param("after_requirements"), param("after"))
+_NO_PLACE: Final = sa.and_(_J.id > param("after"), param("after_requirements") == number(0))
+_STREAMS: Final = (_JobStream.of(_J.resource_requirements_id.is_(None), _NO_PLACE), _JobStream.of(_PLACE))
+"""The jobs without resource requirements, and those that have some."""
+_REQUIREMENTS: Final = 2 + list(JobClass.__struct_fields__).index("resource_requirements_id")
+"""Its position in the rows of classes."""
 
 
 def job_classes(tx: Tx, workflow_id: int) -> list[CountedJobs]:
     """Return the jobs that neither wait for others nor have completed, in classes in the order of their first jobs."""
-    now, after = utc_text(), 0
+    now = utc_text()
     found: dict[Row, CountedJobs] = {}
-    while rows := tx.rows(_CLASSES, now, workflow_id, after, SLICE_JOBS):
-        names_are_missing = False
-        for _, count, *values in rows:
-            counted = found.get(tuple(values))
-            if counted is None:
-                counted = found[tuple(values)] = CountedJobs(_job_class(values), 0, [], [])
-            counted.count += count
-            names_are_missing |= len(counted.first_ids) < NAMED_JOBS
-        if names_are_missing:  # one query for all classes: there may be as many as jobs
-            for job_id, name, *values in tx.rows(_JOBS, now, workflow_id, after, SLICE_JOBS):
-                counted = found[tuple(values)]
-                if len(counted.first_ids) < NAMED_JOBS:
-                    counted.first_ids.append(job_id)
-                    counted.first_names.append(name)
-        after = max(row[0] for row in rows)
+    for status in JobStatus:
+        for stream in () if status in _LEFT_OUT else _STREAMS:
+            after = (0, 0)
+            while rows := tx.rows(stream.classes, *(span := (now, workflow_id, int(status), *after, SLICE_JOBS))):
+                if _add_classes(rows, found):  # one query for all classes: there may be as many as jobs
+                    _add_names(tx.rows(stream.jobs, *span), found)
+                after = max((row[_REQUIREMENTS] or 0, row[0]) for row in rows)
     return sorted(found.values(), key=lambda each: each.first_ids[0])
+
+
+def _add_classes(rows: Iterable[Row], found: dict[Row, CountedJobs]) -> bool:
+    """Add the numbers of the jobs of a slice; return whether names of some of them may be missing."""
+    names_are_missing = False
+    for _, count, *values in rows:
+        counted = found.get(tuple(values))
+        if counted is None:
+            counted = found[tuple(values)] = CountedJobs(_job_class(values), 0, [], [])
+        counted.count += count
+        names_are_missing |= len(counted.first_ids) < NAMED_JOBS
+    return names_are_missing
+
+
+def _add_names(rows: Iterable[Row], found: dict[Row, CountedJobs]) -> None:
+    """Name the first jobs of each class."""
+    for job_id, name, *values in rows:
+        counted = found[tuple(values)]
+        if len(counted.first_ids) < NAMED_JOBS:
+            counted.first_ids.append(job_id)
+            counted.first_names.append(name)
 
 
 # --- dependencies -------------------------------------------------------------------------------------

@@ -78,11 +78,13 @@ class _RowsOfWorkflow:
         key = [*table.primary_key.columns]
         if len(key) > 1:  # a short list, without ids
             return cls(table, Statement(sa.delete(table).where(column == param("workflow")), "workflow", "count"))
-        mine = sa.select(key[0]).where(column == param("workflow"))
-        is_in_order = any([each.name for each in index.columns] == ["workflow_id", "id"] for index in table.indexes)
-        # Rows that lie side by side take a third of the time of others.
-        some = first(mine.order_by(key[0]) if is_in_order else mine, param("count"))
-        return cls(table, Statement(sa.delete(table).where(key[0].in_(some)), "workflow", "count"))
+        some = sa.select(key[0]).where(column == param("workflow"))
+        chosen = key[0].in_(first(some, param("count")))
+        if any([each.name for each in index.columns] == ["workflow_id", "id"] for index in table.indexes):
+            # Rows that lie side by side take a third of the time of others, and a range a fifth less than a list.
+            ids = first(some.order_by(key[0]), param("count")).subquery("some")
+            chosen = sa.and_(column == param("workflow"), key[0] <= sa.select(sa.func.max(ids.c.id)).scalar_subquery())
+        return cls(table, Statement(sa.delete(table).where(chosen), "workflow", "count"))
 
 
 @frozen
@@ -129,7 +131,12 @@ _DISAPPEARED: Final = Statement(
 )
 _JOBS: Final = sa.select(t.JOB.c.id).where(t.JOB.c.workflow_id == param("workflow"), t.JOB.c.id > param("after"))
 _JOB_RANGE: Final = Statement(
-    sa.select(sa.func.min(t.JOB.c.id), sa.func.max(t.JOB.c.id)).where(t.JOB.c.workflow_id == param("workflow")),
+    sa.select(
+        *(  # two queries: SQLite finds the least and the largest by the index only if they are asked for one by one
+            sa.select(bound(t.JOB.c.id)).where(t.JOB.c.workflow_id == param("workflow")).scalar_subquery()
+            for bound in (sa.func.min, sa.func.max)
+        )
+    ),
     "workflow",
 )
 _LAST_JOB: Final = Statement(

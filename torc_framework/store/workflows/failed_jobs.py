@@ -19,20 +19,29 @@ PAGE_JOBS: Final = 1000
 _J: Final = t.JOB.c
 _R: Final = t.RESULT.c
 _IS_FAILED: Final = sa.and_(_J.status.in_(numbers(FAILURES)), _J.is_interrupted == number(0))
-_IDS: Final = Statement(
-    first(
-        sa.select(_J.id)
-        .where(
-            _J.workflow_id == param("workflow"),
-            _J.id > param("after"),
-            # The sum keeps SQLite from the index of statuses, with which it would sort all failed jobs for each page.
-            (sa.type_coerce(_J.status, sa.Integer) + number(0)).in_(numbers(FAILURES)),
-            _J.is_interrupted == number(0),
-        )
-        .order_by(_J.id),
-        param("count"),
-    ),
-    *("workflow", "after", "count"),
+FEW_FAILED: Final = 20 * PAGE_JOBS
+"""Most failed jobs that are sorted for each page; to find more than these, the jobs are read in the order of ids."""
+_ID: Final = _J.id + number(0)
+_STATUS: Final = sa.type_coerce(_J.status, sa.Integer)
+_FEW, _MANY = (
+    Statement(
+        first(
+            sa.select(_J.id)
+            .where(
+                _J.workflow_id == param("workflow"),
+                id_ > param("after"),
+                status.in_(numbers(FAILURES)),
+                _J.is_interrupted == number(0),
+            )
+            .order_by(id_),
+            param("count"),
+        ),
+        *("workflow", "after", "count"),
+    )
+    for id_, status in ((_ID, _STATUS), (_J.id, _STATUS + number(0)))  # SQLite uses no index for a sum
+)
+_COUNT: Final = Statement(
+    sa.select(sa.func.count()).where(_J.workflow_id == param("workflow"), _J.status.in_(numbers(FAILURES))), "workflow"
 )
 _IS_LOST: Final = sa.not_(
     sa.and_(
@@ -54,7 +63,8 @@ def failed_jobs(tx: Tx, workflow_id: int, after_id: int) -> FailedJobs:
 
     Interrupted jobs have not failed.
     """
-    ids = [row[0] for row in tx.rows(_IDS, workflow_id, after_id, PAGE_JOBS + 1)]
+    query = _FEW if tx.value(_COUNT, workflow_id) <= FEW_FAILED else _MANY
+    ids = [row[0] for row in tx.rows(query, workflow_id, after_id, PAGE_JOBS + 1)]
     shown, every = ids[:PAGE_JOBS], PageRequest(limit=-1)
     jobs: list[Any] = find(tx, JOBS, [_J.id.in_(shown)], every)[0]
     failed = _R.job_id.in_(shown), _R.status.in_(UNSUCCESSFUL)
