@@ -4,68 +4,19 @@ This is Debian's Apache with rules of the same effect, not Open OnDemand: the na
 node, and the scheme comes in ``X-Forwarded-Proto``.
 """
 
-import os
-import shutil
-import socket
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from dash_bench import TOKEN, DashReader, Listener, running_dash
-from waiting import eventually
+from proxies import free_port, running_apache
 
 pytestmark = pytest.mark.e2e
-MODULES = Path("/usr/lib/apache2/modules")
-_LOADED = ("mpm_event", "authz_core", "headers", "rewrite", "proxy", "proxy_http")
-_CONFIG = """
-ServerRoot {folder}
-PidFile {folder}/pid
-ErrorLog {folder}/error.log
-Listen 127.0.0.1:{port}
-ServerName ondemand.example.org
-User #65534
-Group #65534
-{modules}
+RULES = r"""
 RequestHeader set X-Forwarded-Proto https
 RewriteEngine On
 RewriteRule "^/rnode/([^/]+)/([0-9]+)(/.*)?$" "http://$1:$2$3" [P]
 RewriteRule "^/node/([^/]+)/([0-9]+)(?:/.*)?$" "http://$1:$2$0" [P]
 """
-
-
-def free_port() -> int:
-    """Return a port that no program has now."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-@contextmanager
-def running_apache(folder: Path) -> Iterator[str]:
-    """Run Apache; give its URL. Where there is none the test is skipped, except in CI."""
-    program = shutil.which("apache2", path=f"{os.environ['PATH']}:/usr/sbin")
-    if program is None or not MODULES.is_dir():
-        assert os.environ.get("CI") != "true", "Apache is missing: install the package apache2-bin"
-        pytest.skip("Apache is not installed")
-    port = free_port()
-    modules = "\n".join(f"LoadModule {name}_module {MODULES}/mod_{name}.so" for name in _LOADED)
-    config = folder / "apache.conf"
-    config.write_text(_CONFIG.format(folder=folder, port=port, modules=modules))
-    process = subprocess.Popen([program, "-f", str(config), "-DFOREGROUND"], stderr=subprocess.DEVNULL)
-    try:
-        eventually(lambda: _listens(process, port), "Apache does not listen")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def _listens(process: "subprocess.Popen[bytes]", port: int) -> bool:
-    assert process.poll() is None, "Apache has ended"
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.mark.parametrize("kind", ["node", "rnode"])
@@ -74,7 +25,7 @@ def test_the_page_is_live_at_the_address_of_a_node(server: str, tmp_path: Path, 
     port = free_port()
     prefix = f"/{kind}/127.0.0.1/{port}"
     flags = ("--port", str(port), *(("--base-path", prefix) if kind == "node" else ()))
-    with running_apache(tmp_path) as apache, running_dash(tmp_path, "--api-url", server, *flags) as dash:
+    with running_apache(tmp_path, RULES) as apache, running_dash(tmp_path, "--api-url", server, *flags) as dash:
         reader = DashReader(f"{apache}{prefix}/")
         dash.readers.append(reader)
         bare = reader.http.get(f"{apache}{prefix}", params={"token": TOKEN})

@@ -1,58 +1,20 @@
 """The dashboard behind nginx at a prefix, with nginx's own settings for buffers and host names."""
 
-import os
-import shutil
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from dash_bench import TOKEN, DashProgram, DashReader, Listener
+from proxies import running_nginx
 
 pytestmark = pytest.mark.e2e
-_CONFIG = """
-daemon off; pid {folder}/pid; error_log {folder}/error.log;
-events {{}}
-http {{
-    access_log off;
-    {temporary}
-    server {{ listen 127.0.0.1:{port}; location /torc/ {{ proxy_pass {base}; }} }}
-}}
-"""
-_TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 
 @pytest.fixture
 def proxied(dash: DashProgram, tmp_path: Path) -> Iterator[str]:
     """The URL of the page behind nginx."""
-    nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
-    if nginx is None:
-        assert os.environ.get("CI") != "true", "nginx is missing: install the package nginx-light"
-        pytest.skip("nginx is not installed")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    temporary = " ".join(f"{name}_temp_path {tmp_path}/{name};" for name in _TEMPORARY)
-    config = tmp_path / "nginx.conf"
-    config.write_text(_CONFIG.format(folder=tmp_path, temporary=temporary, port=port, base=dash.base))
-    process = subprocess.Popen([nginx, "-c", str(config), "-p", str(tmp_path)], stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + 20
-        while not _listens(port):
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}/torc/"
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
+    with running_nginx(tmp_path, dash.base) as url:
+        yield url
 
 
 def test_the_page_is_live_below_a_prefix(dash: DashProgram, owner: DashReader, proxied: str) -> None:

@@ -111,6 +111,8 @@ def test_a_long_command_can_be_stopped(owner: DashReader) -> None:
         ({"command": "run", "workflow_id": 1, "options": {"output_dir": "relative"}}, 400),
         ({"command": "run", "workflow_id": 1, "options": {"time_limit": "a\nb"}}, 400),
         ({"command": "run", "workflow_id": 1, "folder": "/no/such/folder"}, 400),
+        ({"command": "run", "workflow_id": 1, "folder": "/" + "x" * 5000}, 400),
+        ({"command": "run", "workflow_id": 1, "folder": "/a\0b"}, 400),
         ({"command": "slurm_logs", "workflow_id": 1, "preview": True}, 400),
         ({"command": "create", "options": {}}, 400),
         ({"command": "create", "options": {"text": "a", "path": "/b"}}, 400),

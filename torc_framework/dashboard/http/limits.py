@@ -37,7 +37,7 @@ KEPT_EVENTS: Final = 5_000
 KEPT_EVENT_BYTES: Final = 2 << 20
 """The same in bytes, because an event may be long."""
 EVENTS_PER_SECOND: Final = 200
-"""Events per second of one stream above which it has numbers of events instead."""
+"""Events of one workflow per second above which a stream has numbers of events instead; a burst may have as many."""
 BATCH_S: Final = 0.25
 """Least seconds between two batches of events of one stream."""
 STREAM_COMMENT_S: Final = 15.0
@@ -60,6 +60,8 @@ COMMAND_OUTPUT_BYTES: Final = 64 << 10
 """End of a command's output that is answered as text."""
 COMMAND_DOCUMENT_BYTES: Final = 16 << 20
 """Longest output that is read as a JSON document."""
+LEAST_ROOM_BYTES: Final = 1 << 20
+"""Free bytes of the file system of temporary files with which a command is started; with less its answer may be cut."""
 KEPT_COMMANDS: Final = 100
 """Ended commands that are kept."""
 WAIT_S: Final = 30.0

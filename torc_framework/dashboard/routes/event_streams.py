@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import msgspec
-from attrs import define
+from attrs import define, field
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -41,8 +41,6 @@ from torc_framework.dashboard.upstream.event_feed import (
 from torc_framework.monitoring.refusals import RefusedError
 
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-_MOST_SINGLE: Final = int(EVENTS_PER_SECOND * BATCH_S)
-"""Most events of a batch that are sent one by one."""
 
 
 @define(eq=False)
@@ -52,11 +50,16 @@ class _Position:
     Attributes:
         seen: Id up to which all events are sent; None until the feed has told where it begins.
         told: The state of the feed that was sent last.
+        allowance: Events that may be sent one by one now. It grows by `EVENTS_PER_SECOND` up to a second's number,
+            because events come in bursts: a runner reports a batch of jobs at once.
+        batch_at: Seconds of the monotonic clock of the last batch.
     """
 
     feed: EventFeed
     seen: int | None
     told: FeedState | None = None
+    allowance: float = EVENTS_PER_SECOND
+    batch_at: float = field(factory=time.monotonic)
 
     @property
     def is_over(self) -> bool:
@@ -111,15 +114,13 @@ class EventStreams:
     async def _frames(
         self, session: ReaderSession, positions: list[_Position], wake: asyncio.Event
     ) -> AsyncIterator[bytes]:
-        last_batch = time.monotonic()
         while self._sessions.is_live(session):
             wake.clear()
             for position in positions:
-                if frames := _news(position, time.monotonic() - last_batch):
+                if frames := _news(position, time.monotonic()):
                     yield frames + _last_ids_line(positions)
             if all(position.is_over for position in positions):
                 return
-            last_batch = time.monotonic()
             await asyncio.sleep(BATCH_S)
             try:
                 await asyncio.wait_for(wake.wait(), STREAM_COMMENT_S)
@@ -158,9 +159,15 @@ def _last_ids_line(positions: list[_Position]) -> bytes:
     return f"id: {known}\n\n".encode() if known else b""
 
 
-def _news(position: _Position, seconds: float) -> bytes:
-    """Return the frames of one workflow since the last ones, and note that they are sent."""
+def _news(position: _Position, now: float) -> bytes:
+    """Return the frames of one workflow since the last ones, and note that they are sent.
+
+    Args:
+        now: Seconds of the monotonic clock.
+    """
     feed, frames = position.feed, b""
+    seconds, position.batch_at = now - position.batch_at, now
+    position.allowance = min(EVENTS_PER_SECOND, position.allowance + seconds * EVENTS_PER_SECOND)
     if feed.state != position.told:
         position.told = feed.state
         frames = _state_frame(feed)
@@ -171,13 +178,14 @@ def _news(position: _Position, seconds: float) -> bytes:
     if not feed.floor <= seen <= feed.last_id:
         return frames + _named_frame("resync", {"workflow_id": feed.workflow_id, "last_event_id": feed.last_id})
     events = feed.after(seen)
-    return frames + (_batch(feed.workflow_id, events, seconds) if events else b"")
+    if len(events) > position.allowance:
+        return frames + _counts_frame(feed.workflow_id, events, seconds)
+    position.allowance -= len(events)
+    return frames + b"".join(b"data: %s\n\n" % event.content for event in events)
 
 
-def _batch(workflow_id: int, events: list[FeedEvent], seconds: float) -> bytes:
-    """Return the frames of some events: one for each, or one with their numbers if they are too many."""
-    if len(events) <= _MOST_SINGLE:
-        return b"".join(b"data: %s\n\n" % event.content for event in events)
+def _counts_frame(workflow_id: int, events: list[FeedEvent], seconds: float) -> bytes:
+    """Return the frame with the numbers of events that are too many to be sent one by one."""
     numbers = {
         "workflow_id": workflow_id,
         "from": events[0].id,

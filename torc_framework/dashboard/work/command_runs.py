@@ -6,11 +6,14 @@ is not stopped by that. Its end is told by a process descriptor, without a threa
 
 import asyncio
 import contextlib
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -23,6 +26,7 @@ from torc_framework.dashboard.http.limits import (
     COMMAND_S,
     KEPT_COMMANDS,
     KILL_S,
+    LEAST_ROOM_BYTES,
     LONG_COMMANDS,
     SHORT_COMMANDS,
 )
@@ -36,6 +40,8 @@ RUNNING: Final = "running"
 SUCCEEDED: Final = "succeeded"
 FAILED: Final = "failed"
 STOPPED: Final = "stopped"
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of write(2) for want of room."""
 LONG_STOP_S: Final = 60.0
 """Seconds that a run may take to stop its jobs when this process ends with its server."""
 
@@ -48,6 +54,7 @@ class CommandRun:
         id: Its number in this process.
         arguments: Arguments of the program ``torc``, as a person types them.
         spec_folder: Temporary folder with the spec; removed at the end.
+        is_cut: It failed while there was no room for its output.
     """
 
     id: int
@@ -63,6 +70,7 @@ class CommandRun:
     ended_at: float | None = None
     stopped: bool = False
     ended: asyncio.Event = field(factory=asyncio.Event, repr=False)
+    is_cut: bool = False
 
     @property
     def state(self) -> str:
@@ -97,7 +105,7 @@ class CommandRun:
             **self.summary(),
             "document": self._document(size),
             "output": output if self.command.is_long else "",
-            "error": message,
+            "error": f"{message}{_no_room()}; the command may have had its effect" if self.is_cut else message,
             "findings": findings,
             "output_size": size,
         }
@@ -120,6 +128,15 @@ class CommandRun:
     def _without_folder(self, text: bytes) -> bytes:
         """Return a text in which the spec's file has no folder: the reader did not choose it."""
         return text.replace(f"{self.spec_folder.name}/".encode(), b"") if self.spec_folder else text
+
+    def end(self) -> None:
+        """Note that it has ended."""
+        self.process.wait()
+        self.ended_at = time.time()
+        self.is_cut = self.state == FAILED and not os.fstatvfs(self.error.fileno()).f_bavail
+        if self.spec_folder is not None:
+            self.spec_folder.cleanup()
+        self.ended.set()
 
     def interrupt(self, number: int) -> None:
         """Send a signal to the command, which stops what it has started."""
@@ -155,6 +172,29 @@ def _error_of(text: str) -> tuple[str, list[Any]]:
     except (msgspec.DecodeError, RecursionError):
         return text, []
     return f"{text[:begin]}{found.message}", found.findings
+
+
+def _no_room() -> str:
+    """Return the message for a file system of temporary files that is full."""
+    folder = tempfile.gettempdir()
+    return f"the disk of {folder} is full: make room there, or start torc-dash with TMPDIR set to another folder"
+
+
+@contextlib.contextmanager
+def _temporary_files() -> Iterator[None]:
+    """Make temporary files in the block.
+
+    Raises:
+        RefusedError: there is no room for them (507).
+    """
+    try:
+        if shutil.disk_usage(tempfile.gettempdir()).free < LEAST_ROOM_BYTES:
+            raise RefusedError(507, _no_room())
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise RefusedError(507, _no_room()) from error
 
 
 class CommandRuns:
@@ -208,10 +248,10 @@ class CommandRuns:
             preview: It changes nothing.
 
         Raises:
-            RefusedError: too many commands run, or it cannot be started.
+            RefusedError: too many commands run, it cannot be started, or there is no room for its output (507).
         """
         self._check_number(command)
-        with contextlib.ExitStack() as undo:
+        with contextlib.ExitStack() as undo, _temporary_files():
             output = undo.enter_context(tempfile.TemporaryFile())
             error = undo.enter_context(tempfile.TemporaryFile())
             spec_folder, words = None, ([] if command.is_long else ["--format=json"])
@@ -263,13 +303,9 @@ class CommandRuns:
         def end() -> None:
             loop.remove_reader(descriptor)
             os.close(descriptor)
-            run.process.wait()
-            run.ended_at = time.time()
             for timer in timers:
                 timer.cancel()
-            if run.spec_folder is not None:
-                run.spec_folder.cleanup()
-            run.ended.set()
+            run.end()
 
         loop.add_reader(descriptor, end)
 

@@ -3,6 +3,7 @@
 // `api/` is the API of torc-server, `dash/` are the routes of torc-dash.
 
 import { signal } from "../vendor/ui.js";
+import { sizeText } from "./quantities.js";
 
 /** A refused or failed request; `status` is 0 where no answer came. */
 export class RequestFailure extends Error {
@@ -42,6 +43,8 @@ export const refreshes = signal(0);
 /** Whether the reader may run commands. */
 export const isOwner = () => Boolean(session.value?.is_owner);
 
+/** Bytes of a body from which proxies may refuse it: nginx takes 1 MiB by default. */
+const LARGE_BYTES = 1e6;
 /** Statuses of a proxy whose server is away. */
 const AWAY = new Set([0, 502, 503, 504]);
 const FIRST_PAUSE_MS = 1000;
@@ -158,23 +161,33 @@ async function request(url, options) {
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     wentAway();
-    throw new RequestFailure("The server does not answer.", 0);
+    const size = sizeOf(options.body);
+    throw new RequestFailure(size > LARGE_BYTES ? `The connection ended before a request of ${sizeText(size)} was answered. Give the path of the spec instead if it happens again: a proxy before torc-dash may not take so much.` : "The server does not answer.", 0);
   }
   if (answer.ok || answer.status === 304) return answer;
-  const message = await messageOf(answer);
+  const message = await messageOf(answer, sizeOf(options.body));
   if (AWAY.has(answer.status)) wentAway();
   if (answer.status === 401 && session.value?.logged_in) await forgetSession(session.value);
   throw new RequestFailure(message, answer.status);
 }
 
-/** @param {Response} answer */
-async function messageOf(answer) {
+/** @param {BodyInit | null | undefined} body a text or file */
+function sizeOf(body) {
+  return body instanceof Blob ? body.size : typeof body === "string" ? new Blob([body]).size : 0;
+}
+
+/**
+ * @param {Response} answer
+ * @param {number} size bytes of the request's body
+ */
+async function messageOf(answer, size) {
   try {
     const body = await answer.json();
     const message = body?.error?.message ?? body?.error;
     if (typeof message === "string") return message;
   } catch {
     // an answer of a proxy between, which is no JSON
+    if (answer.status === 413) return `A proxy before torc-dash refuses a request of ${sizeText(size)}. Give the path of the spec instead, or have its limit raised (nginx: client_max_body_size).`;
   }
   return `The server answered ${answer.status} ${answer.statusText}.`;
 }
