@@ -1,5 +1,7 @@
 """Tests of records' bodies: error messages and the work for malformed bodies are bounded."""
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -60,3 +62,16 @@ def test_a_backslash_before_u0000_is_no_nul(body: bytes) -> None:
 def test_a_nul_is_found_behind_any_number_of_backslashes(body: bytes) -> None:
     with pytest.raises(RequestError, match="NUL"):
         refuse_nul(body)
+
+
+def test_a_runner_registers_without_the_import_of_pydantic() -> None:
+    """Its import takes as long as the rest of a short run's requests."""
+    code = (
+        "import sys\n"
+        "from torc_framework.models.records import ComputeNodeRecord\n"
+        "from torc_framework.server.http.request_bodies import parse_body\n"
+        "node = {'hostname': 'n', 'pid': 1, 'memory_gb': 2.5, 'scheduler': {'folder': '/w', 'steps': [1, None]}}\n"
+        "assert parse_body(ComputeNodeRecord, node, complete=False) == (node, [])\n"
+        "assert 'pydantic' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -40,24 +40,37 @@ def is_settled(newest_ns: int) -> bool:
 def read_facts(kind: str, state: str) -> Any:
     """Return the facts of a kind that were kept for this ``sys.path``; None if there are none for this state."""
     file = _file(kind)
-    if file is None:
+    content = None if file is None else read_own(file)
+    if content is None:
         return None
     try:
-        with open(file, encoding="utf-8", opener=_open_no_link) as text:
-            facts = os.fstat(text.fileno())
+        kept = json.loads(content)
+        return kept["facts"] if kept["state"] == state else None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def read_own(file: Path) -> bytes | None:
+    """Return the content of a file that only this user can have written; None if there is no such file."""
+    try:
+        with open(file, "rb", opener=_open_no_link) as stream:
+            facts = os.fstat(stream.fileno())
             if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o022:
                 return None
-            kept = json.load(text)
-        return kept["facts"] if kept["state"] == state else None
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            return stream.read()
+    except OSError:
         return None
 
 
 def write_facts(kind: str, state: str, facts: Any) -> None:
     """Keep facts, which JSON can express, for this ``sys.path`` and this state."""
     file = _file(kind)
-    if file is None:
-        return
+    if file is not None:
+        write_own(file, json.dumps({"state": state, "facts": facts}).encode(), kind)
+
+
+def write_own(file: Path, content: bytes, kind: str) -> None:
+    """Write a file of the cache that only this user can change, and remove the oldest of the same kind and suffix."""
     import tempfile
     from contextlib import suppress
 
@@ -65,10 +78,10 @@ def write_facts(kind: str, state: str, facts: Any) -> None:
 
     with suppress(OSError):
         make_private_folder(file.parent)
-        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False) as text:  # with mode 0600
-            json.dump({"state": state, "facts": facts}, text)
-        Path(text.name).replace(file)
-        written = sorted(file.parent.glob(f"{kind}-*.json"), key=lambda each: each.stat().st_mtime_ns)
+        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as stream:  # with mode 0600
+            stream.write(content)
+        Path(stream.name).replace(file)
+        written = sorted(file.parent.glob(f"{kind}-*{file.suffix}"), key=lambda each: each.stat().st_mtime_ns)
         for old in written[:-MAX_FILES]:
             old.unlink()
 

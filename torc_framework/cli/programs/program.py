@@ -9,6 +9,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
 from torc_framework.errors import ExitStatus, TorcError
+from torc_framework.system.compiled_classes import keep_new_code
 from torc_framework.system.garbage_collection import THRESHOLDS
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def run_program(arguments: list[str], *, is_process: bool) -> int:
     gc.set_threshold(*THRESHOLDS)  # imports make hundreds of thousands of objects that stay
     try:
         code = _run_cleaned(arguments)
+        keep_new_code()
     except KeyboardInterrupt:  # before the session began, or after it ended
         code = ExitStatus.INTERRUPTED
     # Only the interpreter's shutdown is left: a Ctrl-C during it would change the exit code.

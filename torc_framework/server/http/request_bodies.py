@@ -115,12 +115,14 @@ def joined_findings(findings: Sequence[str]) -> str:
 
 @cache
 def _exact_types(record: Any) -> dict[str, type[Any] | None]:
-    """Return the type that a value of each field has, None for fields that only pydantic checks."""
+    """Return the type that a value of each field has: object for any, None for fields that only pydantic checks."""
     return {attribute.name: _exact_type(attribute.type) for attribute in fields(record) if attribute.type is not None}
 
 
 def _exact_type(kind: Any) -> type[Any] | None:
     """Return the plain type of a required or an optional field."""
+    if kind is Any:
+        return object
     if get_origin(kind) in (Union, UnionType):
         kinds = [each for each in get_args(kind) if each is not NoneType]
         kind = kinds[0] if len(kinds) == 1 else None
@@ -128,8 +130,12 @@ def _exact_type(kind: Any) -> type[Any] | None:
 
 
 def _is_plain(value: Any, kind: type[Any] | None) -> bool:
-    """Return whether a value is null or exactly of this type; integers need to fit a column of the database."""
-    if value is None:
+    """Return whether a value is null or exactly of this type; integers need to fit a column of the database.
+
+    Args:
+        kind: The type; object accepts every value of JSON, None no value but null.
+    """
+    if value is None or kind is object:
         return True
     return kind is not None and type(value) is kind and (kind is not int or -(2**63) <= value < 2**63)
 

@@ -1,4 +1,7 @@
-"""Endpoints that add user data and jobs, or schedulers, to a stored workflow. Each request is one transaction."""
+"""Endpoints that add user data and jobs, or schedulers, to a stored workflow. Each request is one transaction.
+
+The modules that do the work are imported for the first call of each, because the start of a server does without.
+"""
 
 from typing import Any, Final
 
@@ -8,15 +11,17 @@ from torc_framework.server.auth.permissions import WORKFLOW_IN_PATH
 from torc_framework.server.dispatch.endpoint import Endpoint
 from torc_framework.server.http.endpoint_calls import EndpointCall
 from torc_framework.store.database.sql import Tx
-from torc_framework.store.recovery.rescheduling import reschedule
-from torc_framework.store.workflows.additions import add_to_workflow
 
 
 def _add(tx: Tx, call: EndpointCall) -> Any:
+    from torc_framework.store.workflows.additions import add_to_workflow
+
     return add_to_workflow(tx, call.id, call.body)
 
 
 def _reschedule(tx: Tx, call: EndpointCall) -> Any:
+    from torc_framework.store.recovery.rescheduling import reschedule
+
     return reschedule(tx, call.id, call.body)
 
 

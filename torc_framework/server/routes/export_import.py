@@ -1,4 +1,7 @@
-"""Endpoints that export a whole workflow as one document, and create a workflow from such a document."""
+"""Endpoints that export a whole workflow as one document, and create a workflow from such a document.
+
+The modules that do the work are imported for the first call of each, because the start of a server does without.
+"""
 
 from typing import Final
 
@@ -9,15 +12,17 @@ from torc_framework.server.dispatch.endpoint import Endpoint
 from torc_framework.server.http.endpoint_calls import EndpointCall, Parameter
 from torc_framework.server.http.endpoint_results import SlicedObject
 from torc_framework.store.database.sql import Tx
-from torc_framework.store.workflows.export_document import export_workflow
-from torc_framework.store.workflows.import_document import import_workflow
 
 
 def _export(tx: Tx, call: EndpointCall) -> SlicedObject:
+    from torc_framework.store.workflows.export_document import export_workflow
+
     return SlicedObject(export_workflow(tx, call.id, **call.query), RECORD_COUNTS_HEADER)
 
 
 def _import(tx: Tx, call: EndpointCall) -> ImportedWorkflow:
+    from torc_framework.store.workflows.import_document import import_workflow
+
     document: WorkflowDocument = call.body
     owner = document.workflow.user if call.caller.is_anonymous else call.caller.name
     return import_workflow(tx, document, owner)

@@ -1,4 +1,7 @@
-"""Endpoints of the progress of workflows: numbers of jobs by status, groups of jobs by name, runners."""
+"""Endpoints of the progress of workflows: numbers of jobs by status, groups of jobs by name, runners.
+
+The modules that do the work are imported for the first call of each, because the start of a server does without.
+"""
 
 from typing import Any, Final
 
@@ -22,20 +25,15 @@ from torc_framework.store.access.checks import visibility_conditions
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.record_kinds.workflows import WORKFLOWS
 from torc_framework.store.records.crud import find_in_workflow, get
-from torc_framework.store.runs.job_endings import job_endings, job_names
-from torc_framework.store.runs.job_groups import job_groups
-from torc_framework.store.runs.progress import workflow_overviews, workflow_progress
-from torc_framework.store.runs.run_totals import run_totals
-from torc_framework.store.runs.waiting_jobs import group_members, job_classes, waiting_jobs
 from torc_framework.store.runs.workflow_status import workflow_status
-from torc_framework.store.workflows.compared_results import ResultChoice, compared_results
-from torc_framework.store.workflows.failed_jobs import failed_jobs, lost_work
 
 LARGEST_ID: Final = 2**63 - 1
 """The largest number that the database stores."""
 
 
 def _overviews(tx: Tx, call: EndpointCall) -> Any:
+    from torc_framework.store.runs.progress import workflow_overviews
+
     query = call.query
     wanted = page_request(call)
     seen = visibility_conditions(call.caller, WORKFLOWS)
@@ -43,52 +41,78 @@ def _overviews(tx: Tx, call: EndpointCall) -> Any:
     return page(workflow_overviews(tx, found), wanted.offset, total)
 
 
+def _progress(tx: Tx, call: EndpointCall) -> Any:
+    from torc_framework.store.runs.progress import workflow_progress
+
+    return workflow_progress(tx, get(tx, WORKFLOWS, call.id))
+
+
 def _groups(tx: Tx, call: EndpointCall) -> Any:
+    from torc_framework.store.runs.job_groups import job_groups
+
     workflow_status(tx, call.id)  # raises NotFoundError
     return job_groups(tx, call.id)
 
 
 def _endings(tx: Tx, call: EndpointCall) -> Any:
+    from torc_framework.store.runs.job_endings import job_endings
+
     workflow_status(tx, call.id)  # raises NotFoundError
     return job_endings(tx, call.id, call.query["first_job_id"], call.query["last_job_id"])
 
 
 def _names(tx: Tx, call: EndpointCall) -> NamesOfJobs:
+    from torc_framework.store.runs.job_endings import job_names
+
     workflow_status(tx, call.id)  # raises NotFoundError
     return job_names(tx, call.id, call.query["first_job_id"], call.query["last_job_id"])
 
 
 def _run_totals(tx: Tx, call: EndpointCall) -> Any:
+    from torc_framework.store.runs.run_totals import run_totals
+
     workflow_status(tx, call.id)  # raises NotFoundError
     return run_totals(tx, call.id)
 
 
 def _job_classes(tx: Tx, call: EndpointCall) -> Any:
+    from torc_framework.store.runs.waiting_jobs import job_classes
+
     workflow_status(tx, call.id)  # raises NotFoundError
     return job_classes(tx, call.id)
 
 
 def _waiting_jobs(tx: Tx, call: EndpointCall) -> WaitingJobs:
+    from torc_framework.store.runs.waiting_jobs import waiting_jobs
+
     workflow_status(tx, call.id)  # raises NotFoundError
     return waiting_jobs(tx, call.id, call.query["after_id"], only_canceled=call.query["only_canceled"])
 
 
 def _group_members(tx: Tx, call: EndpointCall) -> GroupMembers:
+    from torc_framework.store.runs.waiting_jobs import group_members
+
     workflow_status(tx, call.id)  # raises NotFoundError
     return group_members(tx, call.id, call.query["after_group_id"], call.query["after_job_id"])
 
 
 def _failed_jobs(tx: Tx, call: EndpointCall) -> FailedJobs:
+    from torc_framework.store.workflows.failed_jobs import failed_jobs
+
     workflow_status(tx, call.id)  # raises NotFoundError
     return failed_jobs(tx, call.id, call.query["after_id"])
 
 
 def _lost_work(tx: Tx, call: EndpointCall) -> Any:
+    from torc_framework.store.workflows.failed_jobs import lost_work
+
     workflow_status(tx, call.id)  # raises NotFoundError
     return lost_work(tx, call.id)
 
 
 def _compared_results(tx: Tx, call: EndpointCall) -> ComparedResults:
+    from torc_framework.store.workflows.compared_results import ResultChoice, compared_results
+
     workflow_status(tx, call.id)  # raises NotFoundError
     query = call.query
     choice = ResultChoice(query["run_id"], query["all_attempts"], query["only_excess"])
@@ -112,7 +136,7 @@ PROGRESS_ENDPOINTS: Final = (
     Endpoint(
         "GET",
         "/workflows/{id}/progress",
-        lambda tx, call: workflow_progress(tx, get(tx, WORKFLOWS, call.id)),
+        _progress,
         response=WorkflowProgress,
         permission=WORKFLOW_IN_PATH,
         summary="Get the numbers that tell the state and the progress of a workflow.",

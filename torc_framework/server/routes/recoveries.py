@@ -1,4 +1,7 @@
-"""Endpoints of recoveries: carry one out, and list those of a workflow."""
+"""Endpoints of recoveries: carry one out, and list those of a workflow.
+
+The modules that do the work are imported for the first call of each, because the start of a server does without.
+"""
 
 from typing import Any, Final
 
@@ -8,14 +11,17 @@ from torc_framework.server.auth.permissions import WORKFLOW_IN_PATH
 from torc_framework.server.dispatch.endpoint import Endpoint, page, page_request
 from torc_framework.server.http.endpoint_calls import ID_PAGE_PARAMETERS, EndpointCall
 from torc_framework.store.database.sql import Tx
-from torc_framework.store.recovery import recoveries
 
 
 def _recover(tx: Tx, call: EndpointCall) -> Any:
+    from torc_framework.store.recovery import recoveries
+
     return recoveries.recover(tx, call.id, call.body)
 
 
 def _recoveries(tx: Tx, call: EndpointCall) -> Any:
+    from torc_framework.store.recovery import recoveries
+
     wanted = page_request(call)
     entries, total = recoveries.find_recoveries(tx, call.id, wanted)
     return page(entries, wanted.offset, total)

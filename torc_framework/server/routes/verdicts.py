@@ -1,4 +1,7 @@
-"""Endpoints of verdicts on jobs that wait in ``pending_failed``: give them, and list them."""
+"""Endpoints of verdicts on jobs that wait in ``pending_failed``: give them, and list them.
+
+The modules that do the work are imported for the first call of each, because the start of a server does without.
+"""
 
 from typing import Any, Final
 
@@ -8,14 +11,17 @@ from torc_framework.server.auth.permissions import WORKFLOW_IN_PATH
 from torc_framework.server.dispatch.endpoint import Endpoint, page, page_request
 from torc_framework.server.http.endpoint_calls import ID_PAGE_PARAMETERS, EndpointCall, Parameter
 from torc_framework.store.database.sql import Tx
-from torc_framework.store.recovery import verdicts
 
 
 def _judge(tx: Tx, call: EndpointCall) -> Any:
+    from torc_framework.store.recovery import verdicts
+
     return verdicts.judge(tx, call.id, call.body, call.caller.name)
 
 
 def _list(tx: Tx, call: EndpointCall) -> Any:
+    from torc_framework.store.recovery import verdicts
+
     wanted = page_request(call)
     found, total = verdicts.find_verdicts(tx, call.id, wanted, call.query["job_id"])
     return page(found, wanted.offset, total)

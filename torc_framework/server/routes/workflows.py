@@ -25,7 +25,6 @@ from torc_framework.store.record_kinds import actions, remote_workers, workflow_
 from torc_framework.store.record_kinds.jobs import delete_listed_jobs
 from torc_framework.store.records.crud import create
 from torc_framework.store.runs import lifecycle
-from torc_framework.store.runs.reinitialize import reinitialize
 from torc_framework.store.runs.workflow_status import (
     WorkflowCompletion,
     is_uninitialized,
@@ -107,6 +106,8 @@ def _begin_run(tx: Tx, call: EndpointCall) -> WorkflowStatusRecord:
 
 
 def _reinitialize(tx: Tx, call: EndpointCall) -> a.Reinitialized:
+    from torc_framework.store.runs.reinitialize import reinitialize  # the start of a server does without
+
     asked: Reinitialize = call.body
     user, reset_count = call.caller.name, 0
     if asked.reset is not None:
