@@ -71,6 +71,29 @@ def test_a_new_workflow_is_initialized_if_wanted(page: DashPage) -> None:
     expect(main).to_contain_text("3 □blocked")
 
 
+def test_an_action_of_the_wizard_has_the_only_scheduler(page: DashPage) -> None:
+    """With several, the reader chooses."""
+    shown = page.show("create/wizard")
+    shown.get_by_label("Workflow name").fill("by-wizard")
+    shown.get_by_role("button", name="Next").click()
+    job = shown.get_by_role("group", name="Job 1", exact=True)
+    job.get_by_label("Job name").fill("only")
+    job.get_by_label("Command").fill("true")
+    shown.get_by_role("button", name="Next").click()
+    chosen = []
+    for number, name in enumerate(("first", "second"), start=1):
+        shown.get_by_role("button", name="+ Add scheduler").click()
+        scheduler = shown.get_by_role("group", name=f"Scheduler {number}")
+        scheduler.get_by_label("Scheduler name").fill(name)
+        scheduler.get_by_label("Account").fill("project")
+        shown.get_by_role("button", name="Next").click()
+        shown.get_by_role("button", name="+ Add action").click()
+        action = shown.get_by_role("group", name=f"Action {number}", exact=True)
+        chosen.append(action.get_by_label("Scheduler").input_value())
+        shown.get_by_role("button", name="Back").click()
+    assert chosen == ["first", ""]
+
+
 def test_a_reader_may_refresh_by_hand(page: DashPage, owner: DashReader) -> None:
     """The page then shows what it showed until the reader asks for more; the choice is kept."""
     workflow = owner.create({"name": "still", **ONE})

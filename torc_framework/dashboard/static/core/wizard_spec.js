@@ -22,8 +22,12 @@ export const emptyWizard = () => ({ name: "", description: "", jobs: [emptyJob()
 export const emptyJob = () => ({ name: "", command: "", dependsOn: [], preset: "small", cpus: "1", memory: "1g", gpus: "0", runtime: "", scheduler: "" });
 /** @returns {WizardScheduler} */
 export const emptyScheduler = () => ({ name: "", account: "", nodes: "1", walltime: "01:00:00", partition: "", qos: "", gres: "", mem: "", tmp: "", extra: "" });
-/** @returns {WizardAction} */
-export const emptyAction = () => ({ trigger: "on_workflow_start", scheduler: "", jobs: [], allocations: "1" });
+/**
+ * Return an action, with the scheduler if there is only one.
+ * @param {WizardScheduler[]} schedulers
+ * @returns {WizardAction}
+ */
+export const emptyAction = (schedulers) => ({ trigger: "on_workflow_start", scheduler: schedulers.length === 1 ? schedulers[0].name : "", jobs: [], allocations: "1" });
 
 /**
  * Return the spec as a JSON value.

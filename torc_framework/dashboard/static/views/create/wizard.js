@@ -137,7 +137,7 @@ const Actions = ({ state, change }) => html`<p class="muted">An action asks Slur
       <button type="button" onClick=${() => change({ actions: state.actions.filter((_, position) => position !== index) })}>Remove action ${index + 1}</button>
     </fieldset>`;
   })}
-  <p><button type="button" disabled=${!state.schedulers.length} onClick=${() => change({ actions: [...state.actions, emptyAction()] })}>+ Add action</button></p>`;
+  <p><button type="button" disabled=${!state.schedulers.length} onClick=${() => change({ actions: [...state.actions, emptyAction(state.schedulers)] })}>+ Add action</button></p>`;
 
 /** @param {StepProps} props */
 function Review({ state, onCreated }) {
