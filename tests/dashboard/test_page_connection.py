@@ -1,11 +1,7 @@
 """The page when the server goes away, behind a proxy, and for readers who may do less."""
 
-import os
-import shutil
-import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,20 +9,11 @@ import pytest
 from browser_pages import DashPage, open_dash
 from dash_bench import DashProgram, DashReader, running_dash
 from playwright.sync_api import Browser, expect
+from proxies import running_nginx
 
 BACK_MS = 60_000
-NGINX = """
-daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/error.log;
-events {{ }}
-http {{
-  access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/f;
-  uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
-  server {{
-    listen 127.0.0.1:{port};
-    location /torc/ {{ proxy_pass {base}; proxy_http_version 1.1; proxy_set_header Host $http_host; }}
-  }}
-}}
-"""
+KEEPS_HOST = "proxy_http_version 1.1; proxy_set_header Host $http_host;"
+"""Settings of nginx with which the dashboard sees the address that the browser uses."""
 
 
 def test_a_lost_server_is_told_and_found_again(browser: Browser, tmp_path: Path) -> None:
@@ -75,38 +62,14 @@ def test_the_server_is_started_from_the_page(browser: Browser, tmp_path: Path) -
 
 
 @pytest.fixture
-def proxy(dash_behind_proxy: DashProgram, tmp_path: Path) -> Iterator[str]:
+def proxy(dash: DashProgram, tmp_path: Path) -> Iterator[str]:
     """URL of the dashboard behind nginx at a prefix, with nginx's usual buffering."""
-    program = shutil.which("nginx", path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")
-    if program is None:
-        missing = "no nginx: install Debian's package 'nginx-light'"
-        if os.environ.get("CI") == "true":
-            pytest.fail(missing)
-        pytest.skip(missing)
-    port = int(dash_behind_proxy.folder.joinpath("port").read_text())
-    (tmp_path / "nginx.conf").write_text(NGINX.format(folder=tmp_path, port=port, base=dash_behind_proxy.base))
-    process = subprocess.Popen([program, "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")], stderr=sys.stderr)
-    try:
-        yield f"http://127.0.0.1:{port}/torc/?{dash_behind_proxy.url.partition('?')[2]}"
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(20)
+    with running_nginx(tmp_path, dash.base, KEEPS_HOST) as url:
+        yield f"{url}?{dash.url.partition('?')[2]}"
 
 
-@pytest.fixture
-def dash_behind_proxy(server: str, tmp_path: Path) -> Iterator[DashProgram]:
-    """A dashboard that knows the address under which browsers reach it."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    (tmp_path / "port").write_text(str(port))
-    with running_dash(tmp_path, "--api-url", server) as program:
-        yield program
-
-
-def test_live_behind_nginx_at_a_prefix(browser: Browser, dash_behind_proxy: DashProgram, proxy: str) -> None:
+def test_live_behind_nginx_at_a_prefix(browser: Browser, owner: DashReader, proxy: str) -> None:
     """Every request is relative, and events come through nginx's buffers at once."""
-    owner = dash_behind_proxy.owner()
     workflow = owner.create({"name": "proxied", "jobs": [{"name": "a", "command": "echo out"}]})
     with open_dash(browser, proxy) as opened:
         shown = opened.show(f"w/{workflow}")

@@ -13,7 +13,7 @@ import pytest
 from waiting import eventually
 
 NGINX: Final = """
-daemon off; pid {folder}/pid; error_log {folder}/error.log;
+daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;
 events {{}}
 http {{
     access_log off;
