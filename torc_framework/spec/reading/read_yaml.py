@@ -17,6 +17,9 @@ from torc_framework.spec.reading.parse_problem import ParseProblem
 from torc_framework.spec.reading.positions import Place, PositionFinder
 
 MAX_DEPTH: Final = 128
+_TOO_DEEP: Final = f"the document is nested too deeply: more than {MAX_DEPTH} levels"
+_DEEPER_THAN_LIBYAML: Final = "maximum nesting depth"
+"""Part of the message of libyaml since 0.2.6, which reads ahead and refuses more than 1,000 levels itself."""
 MAX_ALIASED_NODES: Final = 1_000_000
 """Largest number of values that aliases may repeat in all."""
 
@@ -44,6 +47,8 @@ def parse_yaml(text: str) -> Any:
         return _build(CParser(text))
     except yaml.MarkedYAMLError as error:
         what = ", ".join(part for part in (error.context, error.problem) if part)
+        if _DEEPER_THAN_LIBYAML in what:
+            what = _TOO_DEEP
         mark = error.problem_mark or error.context_mark
         raise ParseProblem(what or "not YAML", _place(mark) if mark else None, _hint(text, mark)) from error
     except yaml.YAMLError as error:
@@ -189,7 +194,7 @@ class _YamlBuilder:
         if event.tag not in (None, "!", kind):
             raise _fail(f"tag {event.tag!r} is not known here", event, "use plain values")
         if len(self.stack) >= MAX_DEPTH:
-            raise _fail(f"the document is nested too deeply: more than {MAX_DEPTH} levels", event)
+            raise _fail(_TOO_DEEP, event)
         self.nodes += 1
         merging = bool(self.stack) and self.stack[-1].key is _MERGE
         if not merging:
