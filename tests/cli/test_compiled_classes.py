@@ -7,6 +7,8 @@ from subprocess import run
 
 import pytest
 
+from torc_framework.system import compiled_classes
+
 CLASSES = """
 import sys
 from torc_framework.system import compiled_classes
@@ -86,3 +88,12 @@ def test_a_file_with_too_many_texts_begins_anew(cache: Cache) -> None:
 def test_a_folder_that_cannot_be_written_changes_nothing(cache: Cache) -> None:
     (cache.folder / "torc").write_text("no folder")
     assert cache.run().startswith("Point(x=3")
+
+
+def test_damaged_code_is_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part of the file may be lost with the power, while the rest can be read."""
+    monkeypatch.setattr(compiled_classes, "_kept", {("answer = 42", "file"): b"\0\0"})
+    monkeypatch.setattr(compiled_classes, "_new", {})
+    names: dict[str, int] = {}
+    exec(compiled_classes._compiled("answer = 42", "file", "exec"), names)
+    assert names["answer"] == 42

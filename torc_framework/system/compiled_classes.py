@@ -9,6 +9,7 @@ Python alone, as a module's ``.pyc`` file does. So it is kept in a file by these
 import marshal
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,7 +54,8 @@ def _compiled(text: Any, file: Any, mode: str, *more: Any, **options: Any) -> An
     key = (_SALT.sub("", text), file)
     code = _kept.get(key)
     if code is not None:
-        return marshal.loads(code)
+        with suppress(EOFError, ValueError, TypeError):  # a disk that lost power may have damaged it
+            return marshal.loads(code)
     compiled = compile(text, file, mode)
     _new[key] = marshal.dumps(compiled)
     return compiled
