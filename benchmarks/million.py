@@ -23,6 +23,7 @@ import sqlalchemy as sa
 from markdown_tables import render, replace
 from specs import LEVELS, levels
 
+from torc_framework.client import TorcClient
 from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.plan_parts import parts_of
 from torc_framework.models.records import ResourceRequirementsRecord, WorkflowRecord
@@ -118,13 +119,16 @@ def _peak_mib(pid: int) -> int:
 
 @contextmanager
 def running_server(database: str) -> Iterator[Server]:
-    """Run a server of a database on a free port of loopback."""
+    """Run a server of a database on a free port of loopback; wait until it answers."""
     command = [TORC_SERVER, "run", "--host", "127.0.0.1", "--port", "0", "--database", database]
     with subprocess.Popen([*command, "--log-level", "error"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         port = process.stdout.readline().strip().removeprefix("TORC_SERVER_PORT=")
+        url = f"http://127.0.0.1:{port}/torc-service/v1"
         try:
-            yield Server(f"http://127.0.0.1:{port}/torc-service/v1", process.pid)
+            with TorcClient(url) as client:
+                client.ping()
+            yield Server(url, process.pid)
         finally:
             process.terminate()
 
@@ -255,11 +259,11 @@ def main() -> None:
         writing.start()
         writing.join()
         chosen = [command for command in ROWS if asked.only in " ".join(command)]
-        with running_server(database) as server:
-            rows = []
-            for command in chosen:
+        rows = []
+        for command in chosen:
+            with running_server(database) as server:  # of its own: another keeps what the commands before have asked
                 rows.append(measure(server, folder, command))
-                print(*rows[-1], flush=True)
+            print(*rows[-1], flush=True)
         print(table := render(HEAD, rows))
         if asked.write:
             replace(asked.write, "million", table)

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from torc_framework.embedded import EmbeddedServer
+from torc_framework.embedded.server import EmbeddedServer
 from torc_framework.monitoring.context import WorkContext
 from torc_framework.monitoring.identity import PROCESS, Identity, UpstreamServer
 from torc_framework.monitoring.standalone import StandaloneServer

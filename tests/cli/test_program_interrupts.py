@@ -16,7 +16,7 @@ class Finalized:
         signal.raise_signal(signal.SIGINT)
         time.sleep(0)
 
-def command(arguments):
+def command(arguments, early):
     Finalized()
     time.sleep(30)
     return 0
@@ -29,7 +29,7 @@ EARLY = """
 import signal, sys
 from torc_framework.cli.programs import program, torc
 
-def command(arguments):
+def command(arguments, early):
     signal.raise_signal(signal.SIGINT)
 
 program._run = command

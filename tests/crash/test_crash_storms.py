@@ -14,7 +14,7 @@ from crash_bench import BIN, Bench
 from waiting import let_pass
 
 from torc_framework.client import TorcClient
-from torc_framework.embedded import EmbeddedServer
+from torc_framework.embedded.server import EmbeddedServer
 from torc_framework.models.records import JobRecord, ResultRecord, WorkflowRecord
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]

@@ -13,7 +13,6 @@ import psutil
 import pytest
 from waiting import eventually
 
-from torc_framework.server.settings import DATABASE_VARIABLE
 
 pytestmark = pytest.mark.e2e
 
@@ -33,11 +32,11 @@ STUBBORN = (
 
 
 def servers(database: Path) -> list[psutil.Process]:
-    """Return the live servers on a database."""
+    """Return the live servers on a database: the processes that have its file open."""
     found = []
     for process in psutil.process_iter():
         try:
-            if process.environ().get(DATABASE_VARIABLE) == str(database) and process.status() != psutil.STATUS_ZOMBIE:
+            if any(file.path == str(database) for file in process.open_files()):
                 found.append(process)
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue

@@ -15,7 +15,7 @@ import pytest
 from people import Person
 
 from torc_framework.client import TorcClient
-from torc_framework.embedded import EmbeddedServer
+from torc_framework.embedded.server import EmbeddedServer
 from torc_framework.errors import ApiError
 from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.records import WorkflowRecord

@@ -15,7 +15,7 @@ from programs import isolated_environment
 
 from torc_framework.client import TorcClient
 from torc_framework.client.http.transport import Transport
-from torc_framework.embedded import EmbeddedServer
+from torc_framework.embedded.server import EmbeddedServer
 from torc_framework.errors import ApiError
 from torc_framework.in_process import InProcessReads, open_to_read
 from torc_framework.models.plan import Plan, PlannedJob

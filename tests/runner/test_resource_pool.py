@@ -1,12 +1,13 @@
 """Resources are counted exactly, and the pace follows what really happens."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from torc_framework.executors import AttemptKey
 from torc_framework.models.resources import Resources
 from torc_framework.runner.attempts.resource_pool import ResourcePool
-from torc_framework.runner.attempts.workload import MOST_AHEAD, EndRate
+from torc_framework.runner.attempts.workload import LONGEST_AHEAD, MOST_AHEAD, EndRate
 
 TOTAL = Resources(num_cpus=8, memory_bytes=1000, num_gpus=3)
 shapes = st.builds(
@@ -86,6 +87,28 @@ def test_jobs_far_away_are_claimed_ahead_for_longer() -> None:
     assert pace.ahead(24.5) == 1
     pace.round_trip_s = 0.4
     assert pace.ahead(24.5) == 2
+
+
+def test_more_short_jobs_are_claimed_ahead_of_a_slow_disk() -> None:
+    """As many as end in two round trips, within a bound."""
+    pace = EndRate(0.0)
+    for step in range(1, 50):
+        pace.ended(4, step * 0.004)
+    pace.round_trip_s = 0.4
+    assert pace.ahead(49 * 0.004) == pytest.approx(800, abs=1)
+    pace.round_trip_s = 30.0
+    assert pace.ahead(49 * 0.004) == LONGEST_AHEAD
+
+
+def test_the_time_without_attempts_does_not_count() -> None:
+    """Four jobs of 4 ms at a time, and each time 0.3 s until the server has sent the next four."""
+    pace, now = EndRate(0.0), 0.0
+    pace.round_trip_s = 0.3
+    for _ in range(5):
+        pace.observe(4, now := now + 0.3)
+        pace.ended(4, now := now + 0.004)
+        pace.observe(0, now)
+    assert pace.ahead(now) == pytest.approx(600, abs=1)
 
 
 def test_silence_slows_the_pace() -> None:

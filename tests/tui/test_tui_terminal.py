@@ -267,5 +267,5 @@ def test_keys_that_come_together_act_in_their_order(
     terminal.until("train_3 (job 3)")
     terminal.keys("q", "Up", "Enter")
     terminal.until("train_2 (job 2)")
-    terminal.keys("q", *":why", "Enter")
-    terminal.until("boom")
+    terminal.keys("q", *":why-failed", "Enter")
+    terminal.until("torc why-failed 1 --job 2")

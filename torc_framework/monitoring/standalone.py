@@ -12,7 +12,7 @@ from torc_framework.errors import OperatorError, ServerUnreachableError, UserErr
 from torc_framework.monitoring.identity import UpstreamServer
 
 if TYPE_CHECKING:
-    from torc_framework.embedded import EmbeddedServer
+    from torc_framework.embedded.server import EmbeddedServer
 
 
 @frozen

@@ -116,6 +116,7 @@ class Runner(RunnerParts):
             self._log.info("job_stopped", job_id=item.key.job_id, reason=item.stop_reason, forced=item.stop_forced)
         if self._stopping is None and self._accepts:
             self._workload.fill()
+            self._end_rate.observe(self._workload.count(JobStage.RUNNING), now)
             self._release_surplus(now)
             self._follow_orders.update()
         else:

@@ -21,7 +21,7 @@ import pytest
 from attrs import define, field
 
 from torc_framework.api import JobRecord, ResultRecord, TorcClient
-from torc_framework.embedded import EmbeddedServer
+from torc_framework.embedded.server import EmbeddedServer
 
 __all__ = ["FinishedRun", "WorkflowRuns", "torc_runs", "torc_server"]
 

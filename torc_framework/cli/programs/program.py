@@ -14,25 +14,27 @@ from torc_framework.system.garbage_collection import THRESHOLDS
 
 if TYPE_CHECKING:
     from torc_framework.cli.shared.session import Session
+    from torc_framework.embedded.process import EarlyServerProcess
 
 
-def run_program(arguments: list[str], *, is_process: bool) -> int:
+def run_program(arguments: list[str], *, is_process: bool, early: "EarlyServerProcess | None" = None) -> int:
     """Run ``torc`` with these arguments; return the exit code.
 
     Args:
         arguments: The arguments.
         is_process: The process ends with the command, so that its handlers of signals may be changed.
+        early: The process of a server that was started early.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # Names may hold characters that the encoding of the terminal lacks.
             stream.reconfigure(errors="backslashreplace")
     if not is_process:
-        return _run_cleaned(arguments)
+        return _run_cleaned(arguments, early)
     sys.unraisablehook = _pass_interrupts_on
     gc.set_threshold(*THRESHOLDS)  # imports make hundreds of thousands of objects that stay
     try:
-        code = _run_cleaned(arguments)
+        code = _run_cleaned(arguments, early)
         keep_new_code()
     except KeyboardInterrupt:  # before the session began, or after it ended
         code = ExitStatus.INTERRUPTED
@@ -42,12 +44,12 @@ def run_program(arguments: list[str], *, is_process: bool) -> int:
     return code
 
 
-def _run_cleaned(arguments: list[str]) -> int:
+def _run_cleaned(arguments: list[str], early: "EarlyServerProcess | None") -> int:
     """Run the command; control characters in names and logs are removed from what a terminal gets."""
     from torc_framework.text.terminal import cleaned_output
 
     with cleaned_output():
-        return _run(arguments)
+        return _run(arguments, early)
 
 
 def _pass_interrupts_on(swallowed: "sys.UnraisableHookArgs") -> None:
@@ -63,12 +65,12 @@ def _pass_interrupts_on(swallowed: "sys.UnraisableHookArgs") -> None:
         sys.__unraisablehook__(swallowed)
 
 
-def _run(arguments: list[str]) -> int:
+def _run(arguments: list[str], early: "EarlyServerProcess | None") -> int:
     """Run the command in a session of its own; every exception becomes an error message and an exit code."""
     from torc_framework.cli.shared.completion import COMPLETE_VARIABLE
     from torc_framework.cli.shared.session import Session
 
-    session = Session()
+    session = Session(early)
     try:
         with session:
             code = _complete(session) if COMPLETE_VARIABLE in os.environ else _dispatch(arguments, session)

@@ -14,11 +14,15 @@ def main(argv: "list[str] | tuple[str, ...] | None" = None) -> int:
     if arguments in (["--version"], ["-V"]):
         print(f"torc {__version__}")
         return 0
+    is_process = argv is None
     try:
+        from torc_framework.cli.programs.early_start import start_early
+
+        early = start_early(arguments) if is_process else None
         from torc_framework.cli.programs.program import run_program
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # a server that was started early ends with this process
         return _INTERRUPTED
-    return run_program(arguments, is_process=argv is None)
+    return run_program(arguments, is_process=is_process, early=early)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from torc_framework.text.terminal import cleaned
 if TYPE_CHECKING:
     from torc_framework.config import Config
     from torc_framework.dashboard.app import Dashboard
-    from torc_framework.embedded import EmbeddedServer
+    from torc_framework.embedded.server import EmbeddedServer
     from torc_framework.monitoring.standalone import ServerOptions
     from torc_framework.plugins.manager import PluginManager
 
@@ -171,7 +171,7 @@ def _plugins() -> "PluginManager":
 
 def _own_server(options: "ServerOptions", program: Sequence[str]) -> "EmbeddedServer":
     from torc_framework.config import database_location
-    from torc_framework.embedded import EmbeddedServer
+    from torc_framework.embedded.server import EmbeddedServer
 
     if options.port:
         _listen("127.0.0.1", options.port, "--server-port").close()

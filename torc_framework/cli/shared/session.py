@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from torc_framework.client import TorcClient
     from torc_framework.config import Config
-    from torc_framework.embedded import EmbeddedServer
+    from torc_framework.embedded.process import EarlyServerProcess
+    from torc_framework.embedded.server import EmbeddedServer
     from torc_framework.executors import Executor
     from torc_framework.in_process import InProcessReads
     from torc_framework.kept_server.kept_server import KeptServer
@@ -39,9 +40,13 @@ class Session:
     """Options of the call, and the objects that are made from them at their first use.
 
     It is a context manager: leaving it closes the client and stops the embedded server, if one was started.
+
+    Args:
+        early: The process of a server that was started early.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, early: "EarlyServerProcess | None" = None) -> None:
+        self._early = early
         self._options: dict[str, Any] = {}
         self._config: Config | None = None
         self._client: TorcClient | None = None
@@ -66,6 +71,8 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._early is not None:
+            self._early.discard()
         if self._client is not None:
             self._client.close()
         if self._kept_server is not None:
@@ -188,9 +195,10 @@ class Session:
         print(one_line(f"Warning: the server that stays is not used: {error}"), file=sys.stderr)
 
     def _start_server(self, database: "Path | str") -> "EmbeddedServer":
-        from torc_framework.embedded import EmbeddedServer
+        from torc_framework.embedded.server import EmbeddedServer
 
-        self._server = EmbeddedServer(database)
+        early, self._early = self._early, None
+        self._server = EmbeddedServer(database, early=early)
         self._server.start()
         return self._server
 

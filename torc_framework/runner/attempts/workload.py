@@ -17,7 +17,9 @@ HORIZON_S: Final = 0.5
 ROUND_TRIPS: Final = 2
 """And for so many round trips to the server and to where they run."""
 MOST_AHEAD: Final = 128
-"""Most jobs that are claimed ahead."""
+"""Most jobs that are claimed ahead, unless more end within the round trips."""
+LONGEST_AHEAD: Final = 2_000
+"""And within long round trips, as to a server on a slow disk."""
 RATE_SMOOTHING: Final = 0.7
 """Weight of the past in the smoothed interval between two ends."""
 
@@ -31,11 +33,21 @@ class EndRate:
 
     def __init__(self, now: float) -> None:
         self._last, self._interval_s = now, float("inf")
+        self._is_at_work = False
         self.round_trip_s = 0.0
 
     @property
     def _horizon_s(self) -> float:
         return HORIZON_S + ROUND_TRIPS * self.round_trip_s
+
+    def observe(self, running: int, now: float) -> None:
+        """Take note of how many attempts run; a time without any does not count.
+
+        It is the time that the server took to send more, and says nothing about how fast attempts end.
+        """
+        if running and not self._is_at_work:
+            self._last = now
+        self._is_at_work = running > 0
 
     def ended(self, number: int, now: float) -> None:
         """Count attempts that ended."""
@@ -47,7 +59,8 @@ class EndRate:
     def ahead(self, now: float) -> int:
         """Return how many jobs to hold beyond those that run."""
         interval = max(self._interval_s, now - self._last if self.is_slow(now) else 0.0, 1e-6)
-        return min(MOST_AHEAD, int(self._horizon_s / interval))
+        most = max(MOST_AHEAD, min(LONGEST_AHEAD, int(ROUND_TRIPS * self.round_trip_s / interval)))
+        return min(most, int(self._horizon_s / interval))
 
     def is_slow(self, now: float) -> bool:
         """Return whether no attempt has ended for as long as jobs are claimed ahead."""

@@ -26,6 +26,7 @@ from torc_framework.server.async_routes.plan_bodies import (
 )
 from torc_framework.server.async_routes.waiting_calls import WaitingCalls
 from torc_framework.server.async_routes.waiting_exchanges import WaitingCall, WaitingExchange
+from torc_framework.server.dispatch.asgi_endpoint import AsgiEndpoint
 from torc_framework.server.dispatch.change_queue import ChangeQueue
 from torc_framework.server.dispatch.large_bodies import LargeBodyPool
 from torc_framework.server.http.access_log import add_log_fields
@@ -67,10 +68,10 @@ class RunnerApi:
         self._large_bodies = large_bodies
 
     def routes(self) -> list[Route]:
-        """Return the routes; the application puts them first, because starlette searches its routes in order."""
+        """Return the routes."""
         return [
-            Route(f"{API_PREFIX}/workflows/{{id:int}}/exchange", self.exchange, methods=["POST"]),
-            Route(f"{API_PREFIX}{PLAN_PATH}", self.from_plan, methods=["POST"]),
+            Route(f"{API_PREFIX}/workflows/{{id:int}}/exchange", AsgiEndpoint(self.exchange), methods=["POST"]),
+            Route(f"{API_PREFIX}{PLAN_PATH}", AsgiEndpoint(self.from_plan), methods=["POST"]),
         ]
 
     async def exchange(self, request: Request) -> Response:

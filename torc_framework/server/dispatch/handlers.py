@@ -7,6 +7,7 @@ transaction, and encodes the response. Unknown fields and parameters are ignored
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final, cast
+from urllib.parse import parse_qs
 
 from attrs import fields_dict, has
 from starlette.concurrency import run_in_threadpool
@@ -15,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from torc_framework.server.auth.permissions import RecordOfWorkflow
+from torc_framework.server.dispatch.asgi_endpoint import AsgiEndpoint
 from torc_framework.server.dispatch.change_queue import ChangeQueue
 from torc_framework.server.dispatch.endpoint import Endpoint, endpoint_name
 from torc_framework.server.dispatch.large_bodies import LargeBodyPool
@@ -54,7 +56,7 @@ def endpoint_routes(
             _change_handler(endpoint, database, changes) if endpoint.changes else _read_handler(endpoint, database)
         )
         handle = _with_body(endpoint, handler, large_bodies)
-        routes.append(Route(API_PREFIX + endpoint.path, handle, methods=[endpoint.method]))
+        routes.append(Route(API_PREFIX + endpoint.path, AsgiEndpoint(handle), methods=[endpoint.method]))
     return routes
 
 
@@ -127,7 +129,8 @@ def _write(endpoint: Endpoint, database: Database, call: EndpointCall) -> Abstra
 def _parse_call(endpoint: Endpoint, request: Request, sent: bytes) -> tuple[EndpointCall, list[str]]:
     """Return the parsed request, and the names of unknown parameters and fields."""
     ids, words = parse_path(request.path_params)
-    query, ignored = parse_query(endpoint, {name: request.query_params.getlist(name) for name in request.query_params})
+    sent_query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    query, ignored = parse_query(endpoint, sent_query)
     body = None
     if endpoint.body is not None:
         values = _with_owner_id(parse_json(sent), endpoint, ids)

@@ -21,6 +21,7 @@ from torc_framework.server.async_routes.waiting_calls import WaitingCalls
 from torc_framework.server.auth.middleware import add_authentication
 from torc_framework.server.dispatch.change_queue import ChangeQueue
 from torc_framework.server.dispatch.handlers import endpoint_routes
+from torc_framework.server.dispatch.indexed_router import IndexedRouter
 from torc_framework.server.dispatch.large_bodies import LargeBodyPool
 from torc_framework.server.http.access_log import log_events
 from torc_framework.server.http.body_limits import BodyLimitMiddleware
@@ -72,7 +73,6 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> St
     request_metrics = RequestMetrics()
     metrics = MetricsRoutes(database, waiting_calls, request_metrics, is_open=settings.open_metrics)
     large_bodies = LargeBodyPool(database, is_shared=settings.parent_fd is None)
-    # Starlette searches its routes in order: those of runners come first.
     plain = (RunnerApi(database, changes, waiting_calls, large_bodies), streams, metrics, HealthRoutes(database))
     app = Starlette(
         routes=[
@@ -84,6 +84,7 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> St
         ],
         lifespan=lifespan,
     )
+    app.router = IndexedRouter(app.router)
     app.state.waiting_calls = waiting_calls
     request_metrics.add_routes(app.routes)
     for kind in STATUS_OF:

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from torc_framework.errors import ExitStatus, OperatorError
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
     from torc_framework.server.process.tls import TlsFiles
 
 _log = logging.getLogger("torc.server")
+_APPLICATION: Final = (
+    "anyio.to_thread",
+    "torc_framework.server.logs",
+    "torc_framework.server.process.app",
+    "torc_framework.server.process.uvicorn_server",
+)
+"""Modules of the application, which are not imported before the port is announced."""
 _BACKLOG: Final = 2048
 """Connections that the kernel holds while they wait to be accepted."""
 
@@ -94,11 +102,8 @@ def _log_start(settings: ServerSettings, port: int) -> None:
 
 
 def _load(settings: ServerSettings, *, on_stderr: bool) -> Any:
-    """Import the application and make it.
-
-    The garbage collector is off meanwhile and never visits the imported objects, which saves a seventh of the start.
-    """
-    gc.disable()
+    """Import the application and make it; the garbage collector never visits the imported objects."""
+    import_application()
     from torc_framework.server.logs import configure_logging
     from torc_framework.server.process.app import create_app
 
@@ -107,6 +112,14 @@ def _load(settings: ServerSettings, *, on_stderr: bool) -> Any:
     gc.freeze()
     gc.enable()
     return app
+
+
+def import_application() -> None:
+    """Import what a server needs, without the garbage collector, which saves a seventh of the start."""
+    gc.disable()
+    for name in _APPLICATION:
+        import_module(name)
+    _loop_factory()
 
 
 def _listen(settings: ServerSettings) -> socket.socket:

@@ -74,6 +74,7 @@ def server_config(app: Any, limits: LimitSettings, certificate: "TlsFiles | None
         timeout_graceful_shutdown=GRACE_S,
         timeout_keep_alive=75,
         http=limited_protocol(limits),
+        ws="none",  # there is no WebSocket, and to import a library for them takes a twentieth of the start
         proxy_headers=False,
         server_header=False,
         date_header=False,

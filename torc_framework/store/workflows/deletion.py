@@ -8,6 +8,7 @@ with all workflows that have no status.
 
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -62,7 +63,7 @@ def finish_deletions(database: Database, is_stopping: Callable[[], bool] = lambd
     """
     for workflow_id in unfinished_deletions(database):
         slices = _Slices(database, workflow_id, is_stopping)
-        for part in _PARTS:
+        for part in _parts():
             slices.delete(part)
 
 
@@ -124,8 +125,17 @@ def _part(table: sa.Table) -> _RowsOfWorkflow | _RowsOfJobs:
 
 OF_NO_WORKFLOW: Final = frozenset({ID_COUNTER.name, "access_group", "user_group_membership", t.WORKFLOW_STATUS.name})
 """Tables of which a workflow that has disappeared has no row."""
-_PARTS: Final = tuple(_part(table) for table in reversed(METADATA.sorted_tables) if table.name not in OF_NO_WORKFLOW)
-"""All tables with rows of workflows; each comes before those to which its rows refer."""
+
+
+@cache
+def _parts() -> tuple[_RowsOfWorkflow | _RowsOfJobs, ...]:
+    """Return all tables with rows of workflows; each comes before those to which its rows refer.
+
+    Not made when the module is imported: every server and every read imports it, and few of them delete.
+    """
+    return tuple(_part(table) for table in reversed(METADATA.sorted_tables) if table.name not in OF_NO_WORKFLOW)
+
+
 _DISAPPEARED: Final = Statement(
     sa.select(t.WORKFLOW.c.id).where(~sa.exists().where(t.WORKFLOW_STATUS.c.id == t.WORKFLOW.c.id))
 )

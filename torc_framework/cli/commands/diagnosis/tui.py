@@ -15,7 +15,7 @@ from torc_framework.distributions import install_extra
 from torc_framework.errors import UserError
 
 if TYPE_CHECKING:
-    from torc_framework.embedded import EmbeddedServer
+    from torc_framework.embedded.server import EmbeddedServer
     from torc_framework.tui.work.setup import TuiSetup
 
 _PROGRAM: Final = (sys.executable, "-P", "-m", "torc_framework.cli.programs.torc")
@@ -133,7 +133,7 @@ def _setup(session: Session, *, standalone: bool, port: int, all_users: bool) ->
     )
 
     def own_server(options: ServerOptions) -> "EmbeddedServer":
-        from torc_framework.embedded import EmbeddedServer
+        from torc_framework.embedded.server import EmbeddedServer
 
         return EmbeddedServer(options.database, port=options.port, log_level=options.log_level)
 

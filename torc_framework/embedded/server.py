@@ -1,4 +1,4 @@
-"""The embedded server: a child process on the loopback interface that a command or a test starts for itself.
+"""The embedded server as its command sees it: its start, its URL, its errors and its end.
 
 It is a process and not a thread, so that its imports overlap with the work of its parent, and it has a session of its
 own, so that Ctrl-C does not reach it. It ends when its parent closes the pipe between them; the kernel does that for a
@@ -6,7 +6,7 @@ parent that is killed.
 
 Every user of this machine can reach the loopback interface, and jobs are commands. Therefore every path begins with a
 token that only the server's owner and the jobs know. It is part of the URL, so that programs need nothing else, and it
-is passed to the server in its environment, which other users cannot read.
+is passed to the server in its environment or through a pipe; other users can read neither.
 """
 
 import contextlib
@@ -15,14 +15,13 @@ import secrets
 import select
 import signal
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Final
+from typing import Final
 
+from torc_framework.embedded.process import PROGRAM, EarlyServerProcess, ServerProcess
 from torc_framework.errors import ConfigError, ExitStatus, OperatorError, ServerUnreachableError, TorcError
 from torc_framework.server.settings import DATABASE_VARIABLE, TOKEN_VARIABLE
 from torc_framework.system.private_files import make_private_folder, open_private
@@ -41,8 +40,6 @@ BODY_MIB: Final = "1024"
 KEPT_BYTES: Final = 1 << 20
 """Bytes of the end of the server's standard error that are kept."""
 _PORT_LINE: Final = b"TORC_SERVER_PORT="
-PROGRAM: Final = (sys.executable, "-P", "-m", "torc_framework.cli.programs.torc_server")
-"""Command line of this installation's ``torc-server``; without -P it would import a json.py of the current folder."""
 
 
 class EmbeddedServer:
@@ -55,16 +52,21 @@ class EmbeddedServer:
         log_level: Log level of the server's standard error, which is shown only if the server fails.
         port: Port on the loopback interface; 0 takes a free one.
         program: Command line of the program ``torc-server``; by default this installation's.
+        early: A process that was started early; `start` lets it serve instead of starting one.
     """
 
     def __init__(
-        self, database: Path | str, *, log_level: str = "warning", port: int = 0, program: Sequence[str] = PROGRAM
+        self,
+        database: Path | str,
+        *,
+        log_level: str = "warning",
+        port: int = 0,
+        program: Sequence[str] = PROGRAM,
+        early: EarlyServerProcess | None = None,
     ) -> None:
         self.database = database
-        self._log_level, self._port, self._program = log_level, port, program
-        self._process: subprocess.Popen[bytes] | None = None
-        self._lifeline: int | None = None
-        self._errors: IO[bytes] | None = None
+        self._log_level, self._port, self._program, self._early = log_level, port, program, early
+        self._server: ServerProcess | None = None
         self._error_text = ""
         self._url: str | None = None
         self._token = secrets.token_urlsafe(32)
@@ -81,12 +83,12 @@ class EmbeddedServer:
     @property
     def pid(self) -> int | None:
         """Process id of the server; None before `start` and after `close`."""
-        return self._process.pid if self._process else None
+        return self._server.process.pid if self._server else None
 
     @property
     def is_alive(self) -> bool:
         """Whether the process was started and has not ended."""
-        return self._process is not None and self._process.poll() is None
+        return self._server is not None and self._server.process.poll() is None
 
     def start(self) -> None:
         """Start the process; repeat that for `processes.PATIENCE_S` seconds while the system's limits are reached.
@@ -101,42 +103,22 @@ class EmbeddedServer:
         except OSError as error:
             raise ConfigError(f"cannot make the folder of the database {self.database}: {error.strerror}") from error
         try:
-            self._process = start_process_with_retry(self._start_process)
+            self._server = start_process_with_retry(self._start_process)
         except OSError as error:
             raise ServerUnreachableError(f"the embedded server could not be started: {error.strerror}") from error
 
-    def _start_process(self) -> "subprocess.Popen[bytes]":
-        """Start and return the process; close all files if it cannot be started."""
-        with contextlib.ExitStack() as undo:
-            reader, lifeline = os.pipe()
-            undo.callback(os.close, lifeline)
-            try:
-                errors = undo.enter_context(tempfile.TemporaryFile())
-                process = subprocess.Popen(
-                    self._command(reader),
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                    pass_fds=(reader,),
-                    env={
-                        BODY_VARIABLE: BODY_MIB,
-                        **os.environ,
-                        TOKEN_VARIABLE: self._token,
-                        DATABASE_VARIABLE: str(self.database),
-                    },
-                    start_new_session=True,
-                )
-            finally:
-                os.close(reader)
-            undo.pop_all()
-        self._lifeline, self._errors = lifeline, errors
-        return process
-
-    def _command(self, lifeline: int) -> list[str]:
-        return [
-            *(*self._program, "run", "--host", "127.0.0.1", "--port", str(self._port)),
-            *("--log-level", self._log_level, "--parent-fd", str(lifeline)),
-        ]
+    def _start_process(self) -> ServerProcess:
+        """Start and return the process, or let the one that was started early serve."""
+        environment = {
+            BODY_VARIABLE: os.environ.get(BODY_VARIABLE, BODY_MIB),
+            TOKEN_VARIABLE: self._token,
+            DATABASE_VARIABLE: str(self.database),
+        }
+        arguments = ["--host", "127.0.0.1", "--port", str(self._port), "--log-level", self._log_level]
+        if self._early is None:
+            return ServerProcess(self._program, arguments, environment)
+        self._early.serve(arguments, environment)
+        return self._early
 
     @property
     def url(self) -> str:
@@ -151,9 +133,9 @@ class EmbeddedServer:
         return self._url
 
     def _read_port(self) -> int:
-        assert self._process is not None, "start() comes first"
-        assert self._process.stdout is not None
-        stream, line, deadline = self._process.stdout.fileno(), b"", time.monotonic() + START_TIMEOUT_S
+        assert self._server is not None, "start() comes first"
+        assert self._server.process.stdout is not None
+        stream, line, deadline = self._server.process.stdout.fileno(), b"", time.monotonic() + START_TIMEOUT_S
         while not line.endswith(b"\n"):
             ready, _, _ = select.select([stream], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
@@ -168,21 +150,21 @@ class EmbeddedServer:
 
     def _failure(self, what: str) -> TorcError:
         """Stop the server and return its error: the last line that it wrote, in the class for its exit code."""
-        process = self._process
+        server = self._server
         self.close()
         error_line = self.last_error_line
-        if process is not None and process.returncode == ExitStatus.USAGE and error_line:
+        if server is not None and server.process.returncode == ExitStatus.USAGE and error_line:
             return ConfigError(error_line)
         where = f" on {self.database}" if isinstance(self.database, Path) else ""  # a URL may hold a password
         return OperatorError(f"the embedded server{where} {what}{': ' + error_line if error_line else ''}")
 
     def has_failed(self) -> bool:
         """Return whether the process ended by itself; wait up to `FAILURE_WAIT_S` seconds for that."""
-        if self._process is None:
+        if self._server is None:
             return False
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(FAILURE_WAIT_S)
-        return self._process.poll() is not None
+            self._server.process.wait(FAILURE_WAIT_S)
+        return self._server.process.poll() is not None
 
     @property
     def last_error_line(self) -> str:
@@ -191,20 +173,20 @@ class EmbeddedServer:
 
     def output(self) -> str:
         """Return the end of what the running server wrote to standard error, `KEPT_BYTES` at most."""
-        if self._errors is None:
+        if self._server is None:
             return self._error_text
-        size = os.fstat(self._errors.fileno()).st_size
-        content = os.pread(self._errors.fileno(), KEPT_BYTES, max(0, size - KEPT_BYTES))
+        errors = self._server.errors.fileno()
+        size = os.fstat(errors).st_size
+        content = os.pread(errors, KEPT_BYTES, max(0, size - KEPT_BYTES))
         return content.decode("utf-8", "replace").strip()
 
     def close(self) -> None:
         """Stop the server and wait for its end; may be called again."""
-        process, self._process = self._process, None
-        if process is None:
+        server, self._server = self._server, None
+        if server is None:
             return
-        if self._lifeline is not None:
-            os.close(self._lifeline)
-            self._lifeline = None
+        server.close_lifeline()
+        process = server.process
         for number in (None, signal.SIGTERM, signal.SIGKILL):
             if number is not None:
                 process.send_signal(number)
@@ -213,12 +195,10 @@ class EmbeddedServer:
                 break
         if process.stdout is not None:
             process.stdout.close()
-        if self._errors is not None:
-            end = self._errors.seek(0, os.SEEK_END)
-            self._errors.seek(max(0, end - KEPT_BYTES))
-            self._error_text = self._errors.read().decode("utf-8", "replace").strip()
-            self._errors.close()
-            self._errors = None
+        with server.errors as errors:
+            end = errors.seek(0, os.SEEK_END)
+            errors.seek(max(0, end - KEPT_BYTES))
+            self._error_text = errors.read().decode("utf-8", "replace").strip()
 
     def keep_log(self) -> Path | None:
         """Write the standard error of the closed server to a file; return its path, or None."""
