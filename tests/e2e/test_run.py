@@ -13,7 +13,6 @@ import psutil
 import pytest
 from waiting import eventually
 
-
 pytestmark = pytest.mark.e2e
 
 DEADLINE_S = 60.0
