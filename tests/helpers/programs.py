@@ -20,10 +20,11 @@ Torc = Callable[..., "subprocess.CompletedProcess[str]"]
 def isolated_environment(home: Path) -> dict[str, str]:
     """Return an environment without any setting of the user who runs the tests, at home in ``home``.
 
-    This machine is no login node in it, also where Slurm is installed.
+    This machine is no login node in it, also where Slurm is installed. The tests of a process have one cache folder,
+    because the first command with a new one takes a second more.
     """
     home.mkdir(parents=True, exist_ok=True)
-    kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR", "XDG_CACHE_HOME") if name in os.environ}
     return {
         **kept,
         "HOME": str(home),

@@ -206,7 +206,7 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def shared_postgres(postgres: PostgresServer) -> Iterator[Database]:
-    """A database on PostgreSQL, emptied before each use: that takes milliseconds, a new one a tenth of a second."""
+    """A database on PostgreSQL, emptied before each use, which takes half as long as a new one."""
     with postgres.database() as url:
         opened = open_database(url)
         yield opened
@@ -215,12 +215,9 @@ def shared_postgres(postgres: PostgresServer) -> Iterator[Database]:
 
 def emptied(database: Database) -> Database:
     """Delete all rows; ids begin again."""
-    tables = METADATA.sorted_tables
+    tables = ", ".join(table.name for table in METADATA.sorted_tables)
     with database.write() as tx:
-        for table in reversed(tables):
-            tx.connection.execute(sa.delete(table))
-        numbered = [table.name for table in tables if table.autoincrement_column is not None]
-        tx.connection.exec_driver_sql("; ".join(f"ALTER SEQUENCE {name}_id_seq RESTART" for name in numbered))
+        tx.connection.exec_driver_sql(f"TRUNCATE {tables} RESTART IDENTITY")
         insert_id_counters(tx.connection)
     return database
 
