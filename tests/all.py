@@ -343,6 +343,7 @@ def main() -> int:
     if {"-h", "--help"} & {*arguments}:
         print(f"{__doc__}\n{table()}")
         return 0
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a container image may set it; every process would compile again
     if status := install():
         return status
     install_services()

@@ -62,7 +62,14 @@ def install(folder: Path) -> None:
     """Make the environment, or skip the test where it cannot be made."""
     subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder / "venv")], check=True)
     packages = [str(ROOT), *plugins_of_the_core(), str(SAMPLE)]
-    call = [str(folder / "venv" / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", *packages]
+    call = [
+        str(folder / "venv" / "bin" / "pip"),
+        "install",
+        "--quiet",
+        "--no-compile",
+        "--disable-pip-version-check",
+        *packages,
+    ]
     done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode != 0 and os.environ.get("CI") != "true" and "No matching distribution" in done.stderr:
         pytest.skip(f"the package registry cannot be reached: {done.stderr.strip().splitlines()[-1]}")
