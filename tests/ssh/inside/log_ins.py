@@ -207,9 +207,12 @@ def test_a_session_too_many_makes_no_connection_of_its_own(hosts: SshHosts) -> N
         connection = await connect(parse_address("h2"), SYSTEM)
         before = await asyncio.to_thread(hosts.count, "h2")
         channels = [await connection.start("cat") for _ in range(4)]
+        ends = [asyncio.ensure_future(channel.exit_status()) for channel in channels]
+        await asyncio.wait(ends, timeout=60, return_when=asyncio.FIRST_COMPLETED)  # the others read on
         for channel in channels:
             channel.write_eof()
-        refused = [channel.stderr_tail() for channel in channels if await channel.exit_status() == 255]
+        statuses = await asyncio.gather(*ends)
+        refused = [channel.stderr_tail() for channel, status in zip(channels, statuses, strict=True) if status == 255]
         assert refused
         assert all("refused" in text for text in refused)
         assert (await asyncio.to_thread(hosts.count, "h2")).opened == before.opened
