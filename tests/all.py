@@ -125,8 +125,8 @@ QUICK = ("unit", "store", "contract")
 QUICK_OPTIONS = ["-k", "not postgres"]
 ON_CLUSTERS = ("tests/slurm", "tests/k8s")
 """Folders whose tests mostly wait for a cluster; they run together, after all others."""
-IN_MORE_PROCESSES = ("-n", str(WORKERS + 2))
-"""Option of pytest for tests that mostly wait."""
+IN_MORE_PROCESSES = ("-n", str(WORKERS + 2), "--dist", "load", "--maxschedchunk", "1")
+"""Options of pytest for tests that mostly wait, and begin in the order of tests/helpers/cluster_order.py."""
 NOT_FIRST = (*ON_CLUSTERS, "tests/thirdparty")
 """Folders whose tests ``--quick`` leaves out although they changed: they take longer than it may."""
 

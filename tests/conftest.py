@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cluster_order import beside_other_cluster
 from hypothesis import HealthCheck, settings
 from postgres_server import PostgresServer, running_postgres
 from programs import BIN, Torc, isolated_environment, running_server
@@ -25,6 +26,11 @@ def pytest_configure() -> None:
     for number in (signal.SIGHUP, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests on clusters an order in which they wait less for each other."""
+    items[:] = beside_other_cluster(items)
 
 
 @pytest.fixture(scope="session", autouse=True)
