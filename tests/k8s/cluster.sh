@@ -2,7 +2,7 @@
 # A real Kubernetes cluster on one machine, for the tests of the Kubernetes plugin: from Debian packages alone, with no
 # container engine, no image registry, and nothing of it installed system-wide.
 #
-#   cluster.sh build           fetch packages, build the control plane and the kubelet (once; 4 to 12 minutes)
+#   cluster.sh build           fetch packages, build the control plane and the kubelet (once; 5 to 15 minutes)
 #   cluster.sh up              start it (builds first if that was not done); prints KUBECONFIG=...
 #   cluster.sh down            stop every process that it started, undo what it set
 #   cluster.sh status          say what runs, nodes and pods
@@ -210,7 +210,7 @@ END
         export KUBE_GIT_VERSION_FILE=$CACHE/version KUBE_STATIC_OVERRIDES=kubelet
         mkdir -p "$HOME"
         export GOGCFLAGS=-dwarf=false GOLDFLAGS='-s -w'   # no debugger will be used on them
-        export GOGC=400                                   # less CPU time for more memory
+        export GOGC=400                                   # fewer garbage collections, more memory
         # shellcheck disable=SC2086
         generate_openapi && hack/make-rules/build.sh cmd/${SERVERS// / cmd/}
     ) >"$CACHE/build.log" 2>&1 || { tail -20 "$CACHE/build.log" >&2; die "the build failed"; }

@@ -206,7 +206,7 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def shared_postgres(postgres: PostgresServer) -> Iterator[Database]:
-    """A database on PostgreSQL, emptied before each use, which takes half as long as a new one."""
+    """A database on PostgreSQL, emptied before each use."""
     with postgres.database() as url:
         opened = open_database(url)
         yield opened

@@ -33,7 +33,8 @@ torc_kill() {
         kill -s "$1" -- -1 2>/dev/null
     else
         { read -r torc_x torc_y </proc/"$torc_job"/task/"$torc_job"/children; } 2>/dev/null
-        [ -z "$torc_x" ] || kill -s "$1" -- "-$torc_x" 2>/dev/null || kill -s "$1" "$torc_x" 2>/dev/null
+        # not "kill -s TERM -- -12": busybox refuses "--" after it has sent the signal, which would then be sent twice
+        [ -z "$torc_x" ] || kill "-$1" "-$torc_x" 2>/dev/null || kill "-$1" "$torc_x" 2>/dev/null
     fi
 }
 
