@@ -238,6 +238,7 @@ class SimulatedRunner:
             "total": self._offer,
             "ended": ends,
             "wait_s": wait_s,
+            "want_following": [],
         }
         if self._is_answer_lost:
             request["holding"] = [job["id"] for job in self._held]

@@ -1,12 +1,15 @@
 """Chains: a runner goes on by itself where only one way leads on, and never where none does."""
 
 import itertools
+from typing import Any
 
 import pytest
 from runner_bench import Bench, file, handler, job, requirements
 
 from torc_framework.api import ExitClass, ExitObservation, ExitVerdict, hookimpl
+from torc_framework.client import TorcClient
 from torc_framework.executors import AttemptFollowed
+from torc_framework.models.exchange import ExchangeRequest
 from torc_framework.models.plan import PlannedJob
 from torc_framework.plugins.discovery import (
     PluginCandidate,
@@ -19,6 +22,7 @@ from torc_framework.plugins.manager import PluginManager
 from torc_framework.runner import Progress
 from torc_framework.runner.attempts.follow_orders import FollowOrders
 from torc_framework.runner.attempts.held_jobs import HeldJob
+from torc_framework.store.exchange.job_chains import SHORTEST_LIMIT
 
 
 def chain(count: int, command: str = "echo {n} >> order") -> tuple[list[PlannedJob], list[tuple[int, int]]]:
@@ -107,6 +111,32 @@ def test_the_launcher_continues_a_chain(bench: Bench, followed: list[AttemptFoll
     assert followed, "how many is a matter of load"
     assert [bench.log(workflow_id, f"j{n}").split() for n in range(60)] == [[str(n)] for n in range(60)]
     assert [*bench.statuses(workflow_id).values()] == ["completed"] * 60
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[ExchangeRequest]:
+    """Collect the requests of runners."""
+    seen: list[ExchangeRequest] = []
+    exchange = TorcClient.exchange
+
+    def note(client: TorcClient, workflow_id: int, request: ExchangeRequest, **options: Any) -> Any:
+        seen.append(request)
+        return exchange(client, workflow_id, request, **options)
+
+    monkeypatch.setattr(TorcClient, "exchange", note)
+    return seen
+
+
+def test_a_runner_asks_for_more_of_a_long_chain(bench: Bench, asked: list[ExchangeRequest]) -> None:
+    """It learns of all jobs in time, and no longer asks when it knows the last."""
+    jobs, waits = chain(3 * SHORTEST_LIMIT, "sleep 0.02")
+    workflow_id = bench.create(*jobs, dependencies=waits)
+    assert bench.run(workflow_id, max_parallel_jobs=1).is_complete
+    last = bench.jobs(workflow_id)[jobs[-1].name].id
+    behind = [job_id for request in asked for job_id in request.want_following or ()]
+    assert behind, "one answer does not hold the whole chain"
+    assert last not in behind
+    assert len(behind) < len(jobs) // 2
 
 
 def test_jobs_with_outputs_are_followed_by_the_runner(bench: Bench, followed: list[AttemptFollowed]) -> None:

@@ -8,7 +8,7 @@ from torc_framework.models.exchange import EndedReport
 from torc_framework.models.plan import PlannedJob
 from torc_framework.models.records import ResourceRequirementsRecord
 from torc_framework.models.statuses import JobStatus
-from torc_framework.store.exchange.job_chains import LONGEST_CHAIN, SHORTEST_LIMIT, report_waves
+from torc_framework.store.exchange.job_chains import LONGEST_CHAIN, MOST_FOLLOWING, SHORTEST_LIMIT, report_waves
 from torc_framework.store.runs import lifecycle
 
 
@@ -37,6 +37,44 @@ def test_all_that_a_dead_runner_may_have_begun_is_told(bench: Any) -> None:
     bench.plan(LONGEST_CHAIN + 3, [(n + 1, n) for n in range(LONGEST_CHAIN + 2)])
     bench.exchange(slots=1, ahead=5)
     assert numbers(bench, bench.exchange(holding=[]).following) == {0: list(range(1, LONGEST_CHAIN + 1))}
+
+
+def test_many_jobs_share_what_a_reply_tells(bench: Any) -> None:
+    """The more jobs are claimed at once, the fewer behind each are told; one behind each at least."""
+    width = MOST_FOLLOWING // 4
+    bench.plan(6 * width, [(n, n - width) for n in range(width, 6 * width)])
+    following = numbers(bench, bench.exchange(slots=width).following)
+    assert following == {n: [n + width * level for level in range(1, 5)] for n in range(width)}
+
+
+def test_one_behind_each_of_very_many_jobs(bench: Any) -> None:
+    """The limit of a reply does not keep a runner from starting the next job."""
+    width = MOST_FOLLOWING + 1
+    bench.plan(3 * width, [(n, n - width) for n in range(width, 3 * width)])
+    following = numbers(bench, bench.exchange(slots=width).following)
+    assert following == {n: [n + width] for n in range(width)}
+
+
+@pytest.mark.parametrize(("asked", "told"), [(None, {3: [4, 5]}), ([], {}), ([3], {3: [4, 5]}), ([0, 4], {})], ids=str)
+def test_what_is_behind_a_begun_job_is_told_when_the_runner_asks(
+    bench: Any, asked: list[int] | None, told: dict[int, list[int]]
+) -> None:
+    """Without that field, as older runners ask, it is told each time; never behind jobs that it does not run."""
+    bench.plan(6, [(n + 1, n) for n in range(5)])
+    bench.claim()
+    ids = [bench.job_id(n) for n in range(6)]
+    ended = [bench.ended(n, next_job_id=ids[n + 1]) for n in range(3)]
+    want = None if asked is None else [ids[n] for n in asked]
+    assert numbers(bench, bench.exchange(ended=ended, want_following=want).following) == told
+
+
+def test_what_is_behind_a_job_of_another_runner_is_not_told(bench: Any) -> None:
+    """Nor behind a job that does not exist."""
+    bench.plan(3, [(1, 0), (2, 1)])
+    bench.claim()
+    asked = [bench.job_id(0), 10**9]
+    assert bench.exchange(bench.node(), want_following=asked).following == {}
+    assert numbers(bench, bench.exchange(want_following=asked).following) == {0: [1, 2]}
 
 
 def test_only_what_waits_for_nothing_else(bench: Any) -> None:

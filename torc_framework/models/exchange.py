@@ -131,6 +131,8 @@ class ExchangeRequest(Offer):
             for this runner and that are not listed are in the reply again.
         wait_s: Longest time that the server may wait for a job to claim, seconds.
         want_counts: Include the numbers of jobs by status in the reply.
+        want_following: Ids of jobs that this runner has begun, for which the reply is to have `ExchangeReply.following`
+            again; None is each job that it has begun by a ``next_job_id`` of this request.
         unstarted: Number of jobs that the runner holds and has not started.
         is_draining: The runner knows that it is to take no more jobs.
     """
@@ -145,6 +147,7 @@ class ExchangeRequest(Offer):
     holding: list[int] | None = None
     wait_s: float = 0.0
     want_counts: bool = False
+    want_following: list[int] | None = None
     unstarted: int = 0
     is_draining: bool = False
 

@@ -341,7 +341,7 @@ class Runner(RunnerParts):
         self._exchange.report_ended(report, now)
         self._log.ended(report, is_start_told=item.started_at is not None)
         if follower is not None:
-            self._hold(follower, now, item.following[1:])
+            self._hold(follower, now, item)
         else:
             self._follow_orders.drop_behind(item)
             self._drop_refused([job.id for job in item.following])
@@ -424,8 +424,14 @@ class Runner(RunnerParts):
                 case _:
                     self._workload.drop(item)
 
-    def _hold(self, job: ClaimedJob, now: float, following: list[ClaimedJob] | None = None) -> None:
-        """Take a job from the server; one that this runner cannot run at all is reported as ended at once."""
+    def _hold(self, job: ClaimedJob, now: float, predecessor: HeldJob | None = None) -> None:
+        """Take a job; one that this runner cannot run at all is reported as ended at once.
+
+        Args:
+            job: The job.
+            now: The time.
+            predecessor: The job behind which it stands in a chain; None if the server has sent it to be started.
+        """
         if self._workload.holds(job):
             return
         self._idle.busy(now)
@@ -441,7 +447,9 @@ class Runner(RunnerParts):
             self._report_end(item, ExitObservation(executor, launch_error=str(error), ended_at=time.time()), now)
             return
         item = self._workload.add(job, executor)
-        item.options, item.following = options, following or []
+        item.options = options
+        if predecessor is not None:
+            predecessor.pass_chain_on(item)
         if self._stopping is None and self._scripts.begin(item):
             self._workload.move(item, JobStage.RECOVERING)
         elif job.is_early:
@@ -470,18 +478,20 @@ class Runner(RunnerParts):
             return RunnerDemand(counts=wants_counts, recount=wants_recount)
         at_hand = self._workload.count(JobStage.WAITING, JobStage.QUEUED)
         room = max(0, self._pool.room() - self._workload.count(JobStage.RECOVERING))
+        ahead = self._end_rate.ahead(now)
         return RunnerDemand(
             slots=room,
             free=self._pool.free(),
             total=self._total(now),
-            ahead=max(0, self._end_rate.ahead(now) - at_hand),
-            starving=at_hand == 0 and (room > 0 or self._chains.is_running_out(self._end_rate.ahead(now))),
+            ahead=max(0, ahead - at_hand),
+            starving=at_hand == 0 and (room > 0 or self._chains.is_running_out()),
             alone=not self._workload.items,
             ask=(self._has_vacancy and room > 0) if self._workload.items else self._asks_again or not self._got_nothing,
             flush=self._asks_again,
             counts=wants_counts,
             recount=wants_recount,
             unstarted=at_hand,
+            running_out=[] if at_hand else self._chains.running_out(ahead),
         )
 
     def _release_surplus(self, now: float) -> None:

@@ -116,7 +116,7 @@ class FollowOrders:
             raise LaunchError(f"an attempt of job {event.key.job_id} was begun that the runner has not offered")
         item.follower = follower = order[1]
         item.stop_reason, item.stop_cause, item.stop_forced = None, None, False  # no stop has reached it
-        follower.following = item.following[1:]
+        item.pass_chain_on(follower)
         self._workload.add_begun(follower)
         if item.is_refused:
             self._workload.refuse(follower)

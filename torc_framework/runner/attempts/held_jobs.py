@@ -44,6 +44,7 @@ class HeldJob:
         stop_cause: What makes the runner end, if it stops the attempt for that.
         stop_forced: SIGKILL was sent.
         following: Jobs that become ready one after the other when this one completes.
+        told: How many jobs the server's last answer about the chain contained; 0 if its end is known.
         follower: The job that its launcher has begun in its place, once that is known.
         is_refused: The server refused it to this runner. It is being stopped, and its end is not reported.
         claimed_again: The job as this runner claimed it anew while the refused attempt was being stopped.
@@ -61,9 +62,21 @@ class HeldJob:
     stop_cause: str | None = None
     stop_forced: bool = False
     following: list[ClaimedJob] = Factory(list)
+    told: int = 0
     follower: "HeldJob | None" = None
     is_refused: bool = False
     claimed_again: ClaimedJob | None = None
+
+    def pass_chain_on(self, follower: "HeldJob") -> None:
+        """Let the first of the jobs that follow this one, now held itself, know those behind it."""
+        follower.following, follower.told = self.following[1:], self.told
+
+    def knows_fewer_than(self, count: int) -> bool:
+        """Return whether there may be more jobs behind this one, and fewer than this are known.
+
+        Half of what the last answer contained counts as few in any case, all of it never does.
+        """
+        return len(self.following) < max(min(count, self.told), self.told // 2)
 
 
 class AttemptFactory:

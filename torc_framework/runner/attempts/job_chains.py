@@ -6,19 +6,11 @@ transaction that records the end, or refuses it.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from torc_framework.models.exchange import ClaimedJob, EndedReport
 from torc_framework.models.statuses import JobStatus
 from torc_framework.runner.attempts.held_jobs import HeldJob, JobStage
 from torc_framework.runner.attempts.workload import Workload
-
-FEW: Final = 16
-"""If a running job has fewer known followers than this, the next exchange asks for more: half of what the server sends
-at least (`torc_framework.store.exchange.job_chains.SHORTEST_LIMIT`), so that some are left when its answer arrives."""
-LONGEST: Final = 64
-"""Of very short jobs more are known in advance: half of what the server sends at most is left when more are asked for
-(`torc_framework.store.exchange.job_chains.LONGEST_CHAIN`)."""
 
 
 class JobChains:
@@ -33,11 +25,16 @@ class JobChains:
         self._workload, self._left_s = workload, left_s
 
     def learn(self, following: Mapping[int, list[ClaimedJob]]) -> None:
-        """Store the chains of an answer, whose first jobs may have begun meanwhile."""
+        """Store the chains of an answer, whose first jobs may have begun meanwhile.
+
+        An answer that shows no more of a chain than was known shows its end.
+        """
         for job_id, chain in following.items():
             for done, head in enumerate([job_id, *(job.id for job in chain)]):
                 if (item := self._workload.items.get(head)) is not None:
-                    item.following = chain[done:]
+                    following = chain[done:]
+                    item.told = 0 if len(following) == len(item.following) else len(chain)
+                    item.following = following
 
     def after(self, item: HeldJob, report: EndedReport, *, may_start: bool) -> ClaimedJob | None:
         """Return the job to start now that this one has ended, or that its launcher has begun; None without any.
@@ -72,11 +69,14 @@ class JobChains:
         left, asked = self._left_s(), job.resources.runtime_s
         return left is None or (asked is not None and wait_s + asked <= left)
 
-    def is_running_out(self, ahead: int) -> bool:
-        """Return whether a running job has too few known followers.
+    def running_out(self, ahead: int) -> list[int]:
+        """Return the ids of the running jobs for whose chains the next exchange asks.
 
         Args:
             ahead: Number of jobs that the runner could hold beyond those that run, which grows with their rate.
         """
-        few = max(FEW, min(ahead, LONGEST) // 2)
-        return any(len(item.following) < few for item in self._workload.at(JobStage.RUNNING))
+        return [item.key.job_id for item in self._workload.at(JobStage.RUNNING) if item.knows_fewer_than(ahead)]
+
+    def is_running_out(self) -> bool:
+        """Return whether half of a chain that the server has told is used up, so that the next exchange is urgent."""
+        return any(item.knows_fewer_than(0) for item in self._workload.at(JobStage.RUNNING))

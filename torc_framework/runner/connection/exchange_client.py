@@ -79,6 +79,7 @@ class RunnerDemand(Offer):
         counts: Ask for counts.
         recount: A call is made without any report, for counts.
         unstarted: Number of jobs that are held and not started.
+        running_out: Ids of running jobs for whose chains the call asks.
     """
 
     starving: bool = False
@@ -89,6 +90,7 @@ class RunnerDemand(Offer):
     counts: bool = False
     recount: bool = False
     unstarted: int = 0
+    running_out: list[int] = Factory(list)
 
 
 @define
@@ -312,6 +314,7 @@ class ExchangeClient:
         request.holding = holding
         request.slots, request.free, request.total = demand.slots, demand.free, demand.total
         request.ahead, request.want_counts, request.unstarted = demand.ahead, demand.counts, demand.unstarted
+        request.want_following = demand.running_out
         request.is_draining = self.is_draining
         return request
 

@@ -198,8 +198,7 @@ def _reply(
             job.is_early = job.id in state.delayed
         are_all = len(chosen) < request.slots + request.ahead or not state.tx.value(_READY, state.workflow_id)
         if again or are_all:  # other ready jobs go before those behind a job
-            running = [job_id for job_id in state.continued if state.jobs[job_id].status in LIVE]
-            reply.following = job_chains.chains_behind(state.tx, [*claimed, *running], job_chains.chain_limit(request))
+            reply.following = job_chains.chains_behind(state, request, claimed)
     if not reply.jobs:
         reply.is_complete = is_finished(state.tx, state.workflow_id)
         reply.due_in_s = _due_in_s(state)

@@ -23,6 +23,8 @@ SHORTEST_LIMIT: Final = 32
 """Number of jobs behind a job that are sent to a runner whose jobs take long, or that does not know yet how long."""
 LONGEST_CHAIN: Final = 64
 """Largest number of jobs behind a job: with it, a chain of very short jobs does not wait for the server."""
+MOST_FOLLOWING: Final = 1_024
+"""Number of jobs in all chains of a reply, unless it is for more jobs than this: then one behind each of them."""
 _RECORDED: Final = UNBLOCKING - {JobStatus.CANCELED}
 """Statuses of jobs whose end is stored; they were claimed before."""
 _BEFORE: Final = JOB.alias("before")
@@ -45,20 +47,38 @@ _FOLLOWERS = Statement(
 """Jobs that wait for one of these jobs only, with the same requirements and no other scheduler."""
 
 
-def chain_limit(request: ExchangeRequest) -> int:
+def chains_behind(
+    state: ExchangeState, request: ExchangeRequest, claimed: Sequence[int]
+) -> dict[int, list[ClaimedJob]]:
+    """Return the chains of jobs behind those that the runner has claimed now, and behind those for which it asks."""
+    heads = [*claimed, *_begun(state, request)]
+    return _chains(state.tx, heads, _chain_limit(request, len(heads)))
+
+
+def _begun(state: ExchangeState, request: ExchangeRequest) -> list[int]:
+    """Return the jobs for whose chains the runner asks and that it runs."""
+    asked = state.continued if request.want_following is None else request.want_following
+    if unknown := [job_id for job_id in asked if job_id not in state.jobs]:
+        state.jobs |= reported_jobs(state.tx, state.workflow_id, unknown)
+    found = [(job_id, job) for job_id in asked if (job := state.jobs.get(job_id)) is not None]
+    return [job_id for job_id, job in found if job.status in LIVE and job.holder == state.node_id]
+
+
+def _chain_limit(request: ExchangeRequest, heads: int) -> int:
     """Return how many jobs behind a job are sent: as many as the runner asks for in advance, within limits.
 
     For the jobs of a dead runner (``holding``) it is the largest number, because that one may have begun so many.
     """
     if request.holding is not None:
         return LONGEST_CHAIN
-    return min(LONGEST_CHAIN, max(SHORTEST_LIMIT, request.ahead))
+    wanted = min(LONGEST_CHAIN, max(SHORTEST_LIMIT, request.ahead))
+    return max(1, min(wanted, MOST_FOLLOWING // max(1, heads)))
 
 
-def chains_behind(tx: Tx, job_ids: Sequence[int], limit: int) -> dict[int, list[ClaimedJob]]:
+def _chains(tx: Tx, heads: Sequence[int], limit: int) -> dict[int, list[ClaimedJob]]:
     """Return the chain of jobs behind each of these unfinished jobs, at most ``limit`` long."""
     chains: dict[int, list[int]] = {}
-    ends = {job_id: job_id for job_id in job_ids}
+    ends = {job_id: job_id for job_id in heads}
     for _ in range(limit):
         first: dict[int, int] = {}
         for before, follower in tx.rows_for(_FOLLOWERS, list(ends)):
