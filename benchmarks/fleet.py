@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from markdown_tables import render, replace
-from simulated_runner import FleetRecord, SimulatedRunner, quantile_ms
+from simulated_runner import WAIT_S, FleetRecord, SimulatedRunner, quantile_ms
 from torc_servers import Server, has_postgres, postgres_database, running_server, sqlite_database
 
 from torc_framework.api import make_api
@@ -35,8 +35,8 @@ COUNTINGS = 15
 """Number of calls that count jobs."""
 LEVELS = 100
 """Levels of a workflow with dependencies."""
-SINGLE_ENDS = 10
-"""Ends that each make one job ready, while all runners wait."""
+SINGLE_ENDS = 60
+"""Ends that each make one job ready, while all runners wait; their jobs fit a simulated runner."""
 SETTLE_S = 1.0
 """Time for the server to become idle."""
 STDIO = {
@@ -201,7 +201,7 @@ async def waiting_row(runners: int, seconds: float) -> list[str]:
         begin, cpu = time.monotonic(), server.cpu()
         for job_id in claimed[:SINGLE_ENDS]:
             await ends.report([job_id])
-            await asyncio.sleep(SETTLE_S / 2)
+            await asyncio.sleep(WAIT_S / SINGLE_ENDS)  # in all as long as a call waits, so that each is renewed once
         used = server.cpu() - cpu - idle_cpu * (time.monotonic() - begin) / seconds
         for member in members:
             member.keeps_jobs = True

@@ -28,7 +28,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
+import threading
 import venv
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,8 +59,9 @@ TESTS_FAILED = 1
 """Exit code of pytest when it ran, and tests failed (pytest, "Exit codes")."""
 MAX_TRIED_AGAIN = 5
 """Of so many tests that fail beside others each is tried once more by itself; more are a defect, not a busy machine."""
-FAILED_TESTS = ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed"
-"""Where pytest keeps the names of the tests that failed (pytest, "How to re-run failed tests", as JSON)."""
+CACHE = ROOT / ".pytest_cache"
+FAILED_TESTS = Path("v", "cache", "lastfailed")
+"""Where pytest keeps the names of the tests that failed, in its cache ("How to re-run failed tests", as JSON)."""
 
 
 class Tier(NamedTuple):
@@ -127,6 +130,9 @@ ON_CLUSTERS = ("tests/slurm", "tests/k8s")
 """Folders whose tests mostly wait for a cluster; they run together, after all others."""
 IN_MORE_PROCESSES = ("-n", str(WORKERS + 2), "--dist", "load", "--maxschedchunk", "1")
 """Options of pytest for tests that mostly wait, and begin in the order of tests/helpers/cluster_order.py."""
+BESIDE_CLUSTERS = ("unit", "store")
+"""Tiers that run while tests on clusters wait, with the lowest priority: their tests judge no durations."""
+BESIDE_CLUSTERS_OPTIONS = ("-n", "2", "--dist", "worksteal", "-o", "cache_dir=.pytest_cache/beside_clusters")
 NOT_FIRST = (*ON_CLUSTERS, "tests/thirdparty")
 """Folders whose tests ``--quick`` leaves out although they changed: they take longer than it may."""
 
@@ -284,16 +290,20 @@ def start_build() -> "subprocess.Popen[bytes] | None":
 
 
 def run_beside_others(arguments: list[str]) -> int:
-    """Run tests in several processes; return 0 if each passed, there or by itself.
+    """Run tests in several processes; return 0 if each passed, there or by itself."""
+    (CACHE / FAILED_TESTS).unlink(missing_ok=True)  # it may name tests of earlier runs
+    return try_again(step([*PYTEST, *arguments]), arguments, CACHE)
 
-    A machine that three tests share is sometimes too slow for one of them, so a few that failed are tried once more,
-    one after the other. The output names them: a test that needs this should wait for what it expects.
+
+def try_again(status: int, arguments: list[str], cache: Path) -> int:
+    """Run the tests that failed once more, one after the other, if they are few; return 0 if each passes now.
+
+    A machine that several tests share is sometimes too slow for one of them. The output names them: a test that needs
+    this should wait for what it expects.
     """
-    FAILED_TESTS.unlink(missing_ok=True)  # it may name tests of earlier runs
-    status = step([*PYTEST, *arguments])
     if status != TESTS_FAILED:
         return status
-    failed = json.loads(FAILED_TESTS.read_bytes())
+    failed = json.loads((cache / FAILED_TESTS).read_bytes())
     if len(failed) > MAX_TRIED_AGAIN:
         return status
     print("Failed beside others, tried once more:", *failed, sep="\n  ", flush=True)
@@ -309,14 +319,33 @@ def run_named(names: list[str], arguments: list[str]) -> list[int]:
     return statuses + ([run_beside_others([*IN_MORE_PROCESSES, *clusters, *arguments])] if clusters else [])
 
 
+def run_on_clusters() -> list[int]:
+    """Run the tests on clusters, and others in the time in which these wait; print the output of those at the end."""
+    arguments = [*BESIDE_CLUSTERS_OPTIONS, *folders_of([*BESIDE_CLUSTERS])]
+    cache = CACHE / "beside_clusters"
+    (cache / FAILED_TESTS).unlink(missing_ok=True)
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        command = ["nice", "-n", "19", str(PYTHON), *PYTEST, *arguments]
+        with subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT) as others:
+            try:
+                status = run_beside_others([*IN_MORE_PROCESSES, *ON_CLUSTERS])
+                others.wait()
+            finally:
+                others.terminate()
+        output.seek(0)
+        print("+ python", *PYTEST, *arguments)
+        print(output.read(), flush=True)
+    return [status, try_again(others.returncode, arguments, cache)]
+
+
 def run_everything() -> list[int]:
     """Run the checks and all tests."""
     build = start_build()
-    ignored = [f"--ignore={folder}" for folder in ON_CLUSTERS]
+    ignored = [f"--ignore={folder}" for folder in (*ON_CLUSTERS, *folders_of([*BESIDE_CLUSTERS]))]
     statuses = [*map(step, CHECKS), run_beside_others(ignored)]
     if build is not None:
         build.wait()
-    return [*statuses, run_beside_others([*IN_MORE_PROCESSES, *ON_CLUSTERS])]
+    return statuses + run_on_clusters()
 
 
 def leading_names(arguments: list[str]) -> list[str]:
@@ -344,9 +373,12 @@ def main() -> int:
         print(f"{__doc__}\n{table()}")
         return 0
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a container image may set it; every process would compile again
-    if status := install():
+    services = threading.Thread(target=install_services)
+    services.start()
+    status = install()
+    services.join()
+    if status:
         return status
-    install_services()
     # All steps run, so that one look at the output shows everything that is wrong.
     return next((status for status in run(arguments) if status), 0)
 

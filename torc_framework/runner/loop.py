@@ -425,13 +425,7 @@ class Runner(RunnerParts):
                     self._workload.drop(item)
 
     def _hold(self, job: ClaimedJob, now: float, predecessor: HeldJob | None = None) -> None:
-        """Take a job; one that this runner cannot run at all is reported as ended at once.
-
-        Args:
-            job: The job.
-            now: The time.
-            predecessor: The job behind which it stands in a chain; None if the server has sent it to be started.
-        """
+        """Take a claimed job, or one behind its predecessor; one that cannot run here is reported as ended at once."""
         if self._workload.holds(job):
             return
         self._idle.busy(now)
@@ -446,10 +440,7 @@ class Runner(RunnerParts):
             item = self._workload.add(job, executor)
             self._report_end(item, ExitObservation(executor, launch_error=str(error), ended_at=time.time()), now)
             return
-        item = self._workload.add(job, executor)
-        item.options = options
-        if predecessor is not None:
-            predecessor.pass_chain_on(item)
+        item = self._workload.add(job, executor, options=options, predecessor=predecessor)
         if self._stopping is None and self._scripts.begin(item):
             self._workload.move(item, JobStage.RECOVERING)
         elif job.is_early:
@@ -471,19 +462,18 @@ class Runner(RunnerParts):
         if self._stopping is None and self._actions.is_starting:
             return RunnerDemand()
         if self._stopping is not None or self._may_leave(now) or not self._walltime.allows_new_jobs(now):
-            done = not self._workload.items
-            return RunnerDemand(may_wait=not done and self._stopping is None, flush=done)
+            holds = bool(self._workload.items)
+            return RunnerDemand(may_wait=holds and self._stopping is None, flush=not holds)
         wants_counts, wants_recount = self._progress.wants_counts(now), self._progress.wants_recount(now)
         if not self._accepts:
             return RunnerDemand(counts=wants_counts, recount=wants_recount)
         at_hand = self._workload.count(JobStage.WAITING, JobStage.QUEUED)
         room = max(0, self._pool.room() - self._workload.count(JobStage.RECOVERING))
-        ahead = self._end_rate.ahead(now)
         return RunnerDemand(
             slots=room,
             free=self._pool.free(),
             total=self._total(now),
-            ahead=max(0, ahead - at_hand),
+            ahead=max(0, self._end_rate.ahead(now) - at_hand),
             starving=at_hand == 0 and (room > 0 or self._chains.is_running_out()),
             alone=not self._workload.items,
             ask=(self._has_vacancy and room > 0) if self._workload.items else self._asks_again or not self._got_nothing,
@@ -491,7 +481,7 @@ class Runner(RunnerParts):
             counts=wants_counts,
             recount=wants_recount,
             unstarted=at_hand,
-            running_out=[] if at_hand else self._chains.running_out(ahead),
+            running_out=self._chains.running_out(self._end_rate.ahead(now)),
         )
 
     def _release_surplus(self, now: float) -> None:

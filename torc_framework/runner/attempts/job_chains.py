@@ -32,9 +32,8 @@ class JobChains:
         for job_id, chain in following.items():
             for done, head in enumerate([job_id, *(job.id for job in chain)]):
                 if (item := self._workload.items.get(head)) is not None:
-                    following = chain[done:]
-                    item.told = 0 if len(following) == len(item.following) else len(chain)
-                    item.following = following
+                    is_end = len(chain) - done == len(item.following)
+                    item.following, item.told = chain[done:], 0 if is_end else len(chain)
 
     def after(self, item: HeldJob, report: EndedReport, *, may_start: bool) -> ClaimedJob | None:
         """Return the job to start now that this one has ended, or that its launcher has begun; None without any.
@@ -70,11 +69,13 @@ class JobChains:
         return left is None or (asked is not None and wait_s + asked <= left)
 
     def running_out(self, ahead: int) -> list[int]:
-        """Return the ids of the running jobs for whose chains the next exchange asks.
+        """Return the ids of the running jobs for whose chains the next exchange asks; none if other jobs go first.
 
         Args:
             ahead: Number of jobs that the runner could hold beyond those that run, which grows with their rate.
         """
+        if self._workload.count(JobStage.WAITING, JobStage.QUEUED):
+            return []
         return [item.key.job_id for item in self._workload.at(JobStage.RUNNING) if item.knows_fewer_than(ahead)]
 
     def is_running_out(self) -> bool:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from math import ceil
-from typing import Final
+from typing import Any, Final
 
 from torc_framework.executors import Attempt, AttemptKey, Launcher
 from torc_framework.models.exchange import ClaimedJob, Vacancy
@@ -105,9 +105,20 @@ class Workload:
             held.claimed_again = job
         return held is not None
 
-    def add(self, job: ClaimedJob, executor: str, stage: JobStage = JobStage.WAITING) -> HeldJob:
-        """Hold a job."""
-        item = HeldJob(job, executor, AttemptKey(job.id, job.attempt_id), stage, self._pool.lane(job.resources))
+    def add(
+        self,
+        job: ClaimedJob,
+        executor: str,
+        stage: JobStage = JobStage.WAITING,
+        *,
+        options: Any = None,
+        predecessor: HeldJob | None = None,
+    ) -> HeldJob:
+        """Hold a job, which may stand behind another in a chain."""
+        key, lane = AttemptKey(job.id, job.attempt_id), self._pool.lane(job.resources)
+        item = HeldJob(job, executor, key, stage, lane, options)
+        if predecessor is not None:
+            predecessor.pass_chain_on(item)
         self._hold(item)
         return item
 
