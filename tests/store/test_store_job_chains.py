@@ -75,6 +75,7 @@ def test_what_is_behind_a_job_of_another_runner_is_not_told(bench: Any) -> None:
     asked = [bench.job_id(0), 10**9]
     assert bench.exchange(bench.node(), want_following=asked).following == {}
     assert numbers(bench, bench.exchange(want_following=asked).following) == {0: [1, 2]}
+    assert bench.exchange(want_following=[10**9] * MOST_FOLLOWING + asked).following == {}, "so many ids are looked up"
 
 
 def test_only_what_waits_for_nothing_else(bench: Any) -> None:

@@ -132,7 +132,7 @@ class ExchangeRequest(Offer):
         wait_s: Longest time that the server may wait for a job to claim, seconds.
         want_counts: Include the numbers of jobs by status in the reply.
         want_following: Ids of jobs that this runner has begun, for which the reply is to have `ExchangeReply.following`
-            again; None is each job that it has begun by a ``next_job_id`` of this request.
+            again, at most 1,024; None is each job that it has begun by a ``next_job_id`` of this request.
         unstarted: Number of jobs that the runner holds and has not started.
         is_draining: The runner knows that it is to take no more jobs.
     """

@@ -24,7 +24,8 @@ SHORTEST_LIMIT: Final = 32
 LONGEST_CHAIN: Final = 64
 """Largest number of jobs behind a job: with it, a chain of very short jobs does not wait for the server."""
 MOST_FOLLOWING: Final = 1_024
-"""Number of jobs in all chains of a reply, unless it is for more jobs than this: then one behind each of them."""
+"""Largest number of jobs in all chains of a reply together, except that one behind each job is always told; and largest
+number of jobs for which a request asks, the others are ignored."""
 _RECORDED: Final = UNBLOCKING - {JobStatus.CANCELED}
 """Statuses of jobs whose end is stored; they were claimed before."""
 _BEFORE: Final = JOB.alias("before")
@@ -57,7 +58,7 @@ def chains_behind(
 
 def _begun(state: ExchangeState, request: ExchangeRequest) -> list[int]:
     """Return the jobs for whose chains the runner asks and that it runs."""
-    asked = state.continued if request.want_following is None else request.want_following
+    asked = state.continued if request.want_following is None else request.want_following[:MOST_FOLLOWING]
     if unknown := [job_id for job_id in asked if job_id not in state.jobs]:
         state.jobs |= reported_jobs(state.tx, state.workflow_id, unknown)
     found = [(job_id, job) for job_id in asked if (job := state.jobs.get(job_id)) is not None]
