@@ -338,9 +338,12 @@ def run_on_clusters() -> list[int]:
     return [status, try_again(others.returncode, arguments, cache)]
 
 
-def run_everything() -> list[int]:
-    """Run the checks and all tests."""
-    build = start_build()
+def run_everything(build: "subprocess.Popen[bytes] | None") -> list[int]:
+    """Run the checks and all tests.
+
+    Args:
+        build: What `start_build` has returned.
+    """
     ignored = [f"--ignore={folder}" for folder in (*ON_CLUSTERS, *folders_of([*BESIDE_CLUSTERS]))]
     statuses = [*map(step, CHECKS), run_beside_others(ignored)]
     if build is not None:
@@ -355,7 +358,7 @@ def leading_names(arguments: list[str]) -> list[str]:
     return arguments[:unknown]
 
 
-def run(arguments: list[str]) -> list[int]:
+def run(arguments: list[str], build: "subprocess.Popen[bytes] | None") -> list[int]:
     """Run what the command line asks for; return the exit codes of all steps."""
     if arguments[:1] == ["--quick"]:
         return [*map(step, CHECKS), *run_quick(arguments[1:])]
@@ -363,7 +366,7 @@ def run(arguments: list[str]) -> list[int]:
         return run_named(names, arguments[len(names) :])
     if arguments:
         return [step([*PYTEST, *arguments])]
-    return run_everything()
+    return run_everything(build)
 
 
 def main() -> int:
@@ -373,6 +376,7 @@ def main() -> int:
         print(f"{__doc__}\n{table()}")
         return 0
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a container image may set it; every process would compile again
+    build = None if arguments else start_build()  # first, because pip and apt leave much of the cores' time unused
     services = threading.Thread(target=install_services)
     services.start()
     status = install()
@@ -380,7 +384,7 @@ def main() -> int:
     if status:
         return status
     # All steps run, so that one look at the output shows everything that is wrong.
-    return next((status for status in run(arguments) if status), 0)
+    return next((status for status in run(arguments, build) if status), 0)
 
 
 if __name__ == "__main__":
