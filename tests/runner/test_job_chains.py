@@ -1,7 +1,7 @@
 """Chains: a runner goes on by itself where only one way leads on, and never where none does."""
 
 import itertools
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from runner_bench import Bench, file, handler, job, requirements
@@ -9,8 +9,9 @@ from runner_bench import Bench, file, handler, job, requirements
 from torc_framework.api import ExitClass, ExitObservation, ExitVerdict, hookimpl
 from torc_framework.client import TorcClient
 from torc_framework.executors import AttemptFollowed
-from torc_framework.models.exchange import ExchangeRequest
+from torc_framework.models.exchange import ClaimedJob, ExchangeRequest
 from torc_framework.models.plan import PlannedJob
+from torc_framework.models.resources import Resources
 from torc_framework.plugins.discovery import (
     PluginCandidate,
     PluginInfo,
@@ -21,7 +22,10 @@ from torc_framework.plugins.discovery import (
 from torc_framework.plugins.manager import PluginManager
 from torc_framework.runner import Progress
 from torc_framework.runner.attempts.follow_orders import FollowOrders
-from torc_framework.runner.attempts.held_jobs import HeldJob
+from torc_framework.runner.attempts.held_jobs import HeldJob, JobStage
+from torc_framework.runner.attempts.job_chains import JobChains
+from torc_framework.runner.attempts.resource_pool import ResourcePool
+from torc_framework.runner.attempts.workload import Workload
 from torc_framework.store.exchange.job_chains import SHORTEST_LIMIT
 
 
@@ -137,6 +141,29 @@ def test_a_runner_asks_for_more_of_a_long_chain(bench: Bench, asked: list[Exchan
     assert behind, "one answer does not hold the whole chain"
     assert last not in behind
     assert len(behind) < len(jobs) // 2
+
+
+def claimed(job_id: int) -> ClaimedJob:
+    """Return a job as a server hands it out."""
+    return ClaimedJob(job_id, f"j{job_id}", "true", 1, Resources())
+
+
+def test_two_answers_to_the_same_question_do_not_end_a_chain() -> None:
+    """A waiting call and a report may both ask; only an answer without the jobs after the used ones shows the end."""
+    workload = Workload(ResourcePool(Resources(), [], 1), cast("Any", None), cast("Any", None))
+    chains = JobChains(workload, lambda: None)
+    first = workload.add(claimed(1), "local", JobStage.RUNNING)
+    chain = [claimed(n) for n in range(2, 10)]
+    for _ in range(2):
+        chains.learn({1: chain})
+    workload.drop(first)
+    for job_id in range(2, 7):
+        first = workload.add(claimed(job_id), "local", JobStage.RUNNING, predecessor=first)
+        workload.drop(first)
+    last = workload.add(claimed(7), "local", JobStage.RUNNING, predecessor=first)
+    assert (len(last.following), chains.running_out(0)) == (2, [7])
+    chains.learn({7: chain[6:]})
+    assert (len(last.following), chains.running_out(0)) == (2, [])
 
 
 def test_jobs_with_outputs_are_followed_by_the_runner(bench: Bench, followed: list[AttemptFollowed]) -> None:

@@ -27,12 +27,13 @@ class JobChains:
     def learn(self, following: Mapping[int, list[ClaimedJob]]) -> None:
         """Store the chains of an answer, whose first jobs may have begun meanwhile.
 
-        An answer that shows no more of a chain than was known shows its end.
+        An answer that shows no more of a chain than was known shows its end, if a part of what was told before is used
+        up. If nothing is used up, two calls have asked the same.
         """
         for job_id, chain in following.items():
             for done, head in enumerate([job_id, *(job.id for job in chain)]):
                 if (item := self._workload.items.get(head)) is not None:
-                    is_end = len(chain) - done == len(item.following)
+                    is_end = len(chain) - done == len(item.following) < item.told
                     item.following, item.told = chain[done:], 0 if is_end else len(chain)
 
     def after(self, item: HeldJob, report: EndedReport, *, may_start: bool) -> ClaimedJob | None:
