@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _T = TypeVar("_T")
+ENDED_STATES: Final = (b"Z", b"X")
+"""States of processes that have ended (proc(5), /proc/pid/stat)."""
 _LOG: Final = logging.getLogger("torc_framework.supervision")
 PATIENCE_S: Final = 30.0
 """Seconds for which a start is repeated."""
@@ -50,8 +52,12 @@ def start_process_with_retry(begin: Callable[[], _T], patience_s: float = PATIEN
 
 
 def process_start(pid: int) -> int | None:
-    """Return when a process began, in clock ticks since the boot; None if there is no such process."""
+    """Return when a process began, in clock ticks since the boot; None if there is no such process, or it has ended.
+
+    One that has ended is listed until its parent takes notice, which some first processes of containers never do.
+    """
     try:
-        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return None if fields[0] in ENDED_STATES else int(fields[19])
     except (OSError, IndexError):
         return None
