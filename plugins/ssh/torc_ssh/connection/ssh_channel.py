@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from typing import Final
 
-from torc_ssh.connection.ssh_program import end_program
+from torc_ssh.connection.ssh_program import end_program, kill_program
 
 STDERR_BYTES: Final = 8192
 """So much of the end of the standard error is kept."""
@@ -58,8 +58,7 @@ class ProcessChannel:
         return self._stderr.decode("utf-8", "replace")
 
     def close(self) -> None:
-        if self.is_open:
-            self._process.kill()
+        kill_program(self._process)
 
     @property
     def is_open(self) -> bool:

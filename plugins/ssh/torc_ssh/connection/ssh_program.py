@@ -1,8 +1,11 @@
 """The system's ``ssh`` as a program: its argument lists, its configuration for a host, what its errors mean."""
 
 import asyncio
+import contextlib
+import os
 import re
 import shlex
+import signal
 from asyncio.subprocess import Process
 from collections.abc import Sequence
 from typing import Any, Final
@@ -103,14 +106,24 @@ async def start_program(words: Sequence[str], *, has_terminal: bool = False, **s
 
 def _kill_started(start: asyncio.Future[Process]) -> None:
     """Kill a program of which no one has taken note."""
-    if not start.cancelled() and start.exception() is None and start.result().returncode is None:
-        start.result().kill()
+    if not start.cancelled() and start.exception() is None:
+        kill_program(start.result())
+
+
+def kill_program(process: Process) -> None:
+    """Kill a program if it still runs.
+
+    ``Process.kill`` would first ask the system whether the program has ended, and so take its exit code away from the
+    thread in which asyncio waits for it: that reports 255 then and writes a warning to the terminal.
+    """
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
 
 
 async def end_program(process: Process) -> None:
     """Kill a program if it still runs, and wait until it has ended."""
-    if process.returncode is None:
-        process.kill()
+    kill_program(process)
     await process.wait()
 
 
