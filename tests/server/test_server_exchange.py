@@ -52,6 +52,18 @@ def test_a_waiting_runner_hears_of_completion(api: Any, waiting: Any, report_end
     assert idle.result()["is_complete"]
 
 
+def test_a_runner_that_waited_hears_what_there_is_to_wait_for(api: Any, waiting: Any, report_end: Any) -> None:
+    """The numbers are those at the end of its wait: since its begin the job it waited for has to be judged."""
+    workflow_id, node, first = chain(api)
+    idle_node = api.node(workflow_id)
+    idle = waiting(workflow_id, idle_node, want_unfinished=True)
+    api.exchange(workflow_id, node, ended=[report_end(first, "pending_failed")])
+    assert not idle.is_over
+    answer = api.exchange(workflow_id, idle_node, slots=1, seq=2, want_unfinished=True)  # it ends the wait
+    assert answer["unfinished"] == idle.result()["unfinished"] == {"pending_failed": 1, "blocked": 1}
+    assert api.exchange(workflow_id, idle_node, slots=1, seq=3)["unfinished"] is None
+
+
 def test_a_waiting_runner_hears_of_the_cancel(api: Any, waiting: Any) -> None:
     """It has jobs to stop."""
     workflow_id, node, _ = chain(api)

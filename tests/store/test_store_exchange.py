@@ -12,6 +12,7 @@ from torc_framework.store.record_kinds.files import FILES
 from torc_framework.store.records import crud
 from torc_framework.store.records.kind import RecordKind
 from torc_framework.store.runs import lifecycle
+from torc_framework.store.runs.workflow_status import unfinished_counts
 
 
 def test_a_job_goes_from_claim_to_result(bench: Any) -> None:
@@ -348,3 +349,14 @@ def test_counts_are_given_when_wanted(bench: Any) -> None:
     bench.plan(3, [(2, 0)])
     assert bench.exchange().counts is None
     assert bench.exchange(slots=1, want_counts=True).counts == {"pending": 1, "ready": 1, "blocked": 1}
+
+
+def test_unfinished_jobs_are_counted_up_to_a_limit(bench: Any) -> None:
+    """Statuses without jobs are left out, and those of ended jobs."""
+    bench.plan(1_003, [(2, 0)])
+    bench.exchange(slots=1)
+    with bench.database.read() as tx:
+        assert unfinished_counts(tx, bench.workflow_id) == {"ready": 1_000, "pending": 1, "blocked": 1}
+    bench.end(0)
+    with bench.database.read() as tx:
+        assert unfinished_counts(tx, bench.workflow_id) == {"ready": 1_000}

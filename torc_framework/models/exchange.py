@@ -6,13 +6,16 @@ the call waits on the server, at most ``wait_s`` seconds. Reports are idempotent
 server has already recorded is accepted and changes nothing. Times are seconds since the epoch, UTC.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from attrs import Factory, define
 
 from torc_framework.models.exits import CleanExit
 from torc_framework.models.resources import Resources
 from torc_framework.models.stdio import StdioMode
+
+MOST_COUNTED_UNFINISHED: Final = 1_000
+"""Most jobs of each status that the server counts for `ExchangeReply.unfinished`."""
 
 
 @define
@@ -131,6 +134,7 @@ class ExchangeRequest(Offer):
             for this runner and that are not listed are in the reply again.
         wait_s: Longest time that the server may wait for a job to claim, seconds.
         want_counts: Include the numbers of jobs by status in the reply.
+        want_unfinished: Include `ExchangeReply.unfinished` in a reply without jobs.
         want_following: Ids of jobs that this runner has begun, for which the reply is to have `ExchangeReply.following`
             again, at most 1,024; None is each job that it has begun by a ``next_job_id`` of this request.
         unstarted: Number of jobs that the runner holds and has not started.
@@ -147,6 +151,7 @@ class ExchangeRequest(Offer):
     holding: list[int] | None = None
     wait_s: float = 0.0
     want_counts: bool = False
+    want_unfinished: bool = False
     want_following: list[int] | None = None
     unstarted: int = 0
     is_draining: bool = False
@@ -226,6 +231,8 @@ class ExchangeReply:
         unfit: Number of ready jobs that exceed ``total``; counted when no job was claimed and no job is pending or
             running.
         counts: Jobs by status label, if requested.
+        unfinished: Unfinished jobs by status label, if requested and no job was claimed, as they are when the server
+            answers; at most `MOST_COUNTED_UNFINISHED` of each status are counted.
         due_in_s: Seconds until the first delayed attempt may begin; None if no attempt is delayed.
         resumed: Number of interrupted jobs that this call made ready.
         vacancies: Other runners of the workflow that wait for jobs while this one holds some that it has not started:
@@ -242,6 +249,7 @@ class ExchangeReply:
     actions_due: int = 0
     unfit: int = 0
     counts: dict[str, int] | None = None
+    unfinished: dict[str, int] | None = None
     due_in_s: float | None = None
     resumed: int = 0
     vacancies: list[Vacancy] = Factory(list)

@@ -220,16 +220,15 @@ def _connect_parts(
         takeover=takeover,
         actions=ActionThread(client, actions, log, wakeup.wake),
         progress=ProgressReporter(listeners.progress, registration.record_hindrance, counts_jobs=settings.counts_jobs),
-        idle=_idle_wait(settings, client, registration, walltime.began),
+        idle=_idle_wait(settings, registration, walltime.began),
         on_failure=listeners.failure,
     )
 
 
-def _idle_wait(settings: RunnerSettings, client: TorcClient, registration: Registration, began: float) -> IdleWait:
-    asked, workflow_id = settings.wait_for_new_jobs_s, settings.workflow_id
+def _idle_wait(settings: RunnerSettings, registration: Registration, began: float) -> IdleWait:
+    asked = settings.wait_for_new_jobs_s
     return IdleWait(
         registration.workflow.compute_node_wait_for_new_jobs_seconds if asked is None else asked,
         awaits_people=settings.awaits_people,
-        read_counts=lambda: client.job_counts(workflow_id),
         began=began,
     )

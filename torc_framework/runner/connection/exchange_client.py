@@ -314,7 +314,7 @@ class ExchangeClient:
         request.holding = holding
         request.slots, request.free, request.total = demand.slots, demand.free, demand.total
         request.ahead, request.want_counts, request.unstarted = demand.ahead, demand.counts, demand.unstarted
-        request.want_following = demand.running_out
+        request.want_following, request.want_unfinished = demand.running_out, demand.alone and demand.slots > 0
         request.is_draining = self.is_draining
         return request
 

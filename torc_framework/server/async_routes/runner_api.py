@@ -7,7 +7,7 @@ runs in the event loop if the write lock is free, which spares the change of thr
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 from attrs import evolve
@@ -39,6 +39,9 @@ from torc_framework.store.access.checks import check_workflow
 from torc_framework.store.database.base import Database
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.exchange.exchange import exchange, has_something_for_runner
+from torc_framework.store.runs.workflow_status import unfinished_counts
+
+T = TypeVar("T")
 
 MAX_WAIT_S: Final = 300.0
 """Longest wait of an exchange, seconds, because proxies and clients give up on silent connections."""
@@ -87,11 +90,11 @@ class RunnerApi:
         if exchange_request.wait_s <= 0:
             self._waiting_calls.end_older_exchanges(workflow_id, exchange_request.compute_node_id, exchange_request.seq)
             reply = await self._exchange(caller, workflow_id, exchange_request)
-            self._add_vacancies(workflow_id, exchange_request, reply)
-            _log_exchange(request, exchange_request, reply)
-            return json_response(reply)
-        reply = await self._waited_exchange(request, caller, workflow_id, exchange_request)
+        else:
+            reply = await self._waited_exchange(request, caller, workflow_id, exchange_request)
         self._add_vacancies(workflow_id, exchange_request, reply)
+        if exchange_request.want_unfinished and not reply.jobs:
+            reply.unfinished = await self._read(partial(unfinished_counts, workflow_id=workflow_id))
         _log_exchange(request, exchange_request, reply)
         return json_response(reply)
 
@@ -124,7 +127,8 @@ class RunnerApi:
         If it has something, the runner waits for nothing that others hold: it gets that, or cannot start it.
         """
         call.vacancy = None
-        call.found_nothing = not await self._may_have_reply(workflow_id, exchange_request)
+        has_something = partial(has_something_for_runner, workflow_id=workflow_id, request=exchange_request)
+        call.found_nothing = not await self._read(has_something)
         if call.found_nothing and exchange_request.slots > 0:
             call.vacancy = Vacancy(exchange_request.slots, exchange_request.free)
         return call.found_nothing
@@ -145,14 +149,15 @@ class RunnerApi:
         call.wake.clear()
         return not call.is_over
 
-    async def _may_have_reply(self, workflow_id: int, exchange_request: ExchangeRequest) -> bool:
+    async def _read(self, query: Callable[[Tx], T]) -> T:
+        """Carry out a short query: on a local database in the event loop."""
         if self._database.is_local:
-            return self._check_for_reply(workflow_id, exchange_request)
-        return await run_in_threadpool(self._check_for_reply, workflow_id, exchange_request)
+            return self._read_now(query)
+        return await run_in_threadpool(self._read_now, query)
 
-    def _check_for_reply(self, workflow_id: int, exchange_request: ExchangeRequest) -> bool:
+    def _read_now(self, query: Callable[[Tx], T]) -> T:
         with self._database.read() as tx:
-            return has_something_for_runner(tx, workflow_id, exchange_request)
+            return query(tx)
 
     async def _exchange(self, caller: Caller, workflow_id: int, exchange_request: ExchangeRequest) -> ExchangeReply:
         change = partial(
