@@ -186,8 +186,6 @@ class SimulatedRunner:
                     continue
                 if answer["is_complete"] or (self.keeps_jobs and self._held):
                     return
-                if not self._held:
-                    await self._read_counts()
                 wait_s = 0.0 if self._held else self._wait_s
         finally:
             self._reporter.close()
@@ -200,13 +198,6 @@ class SimulatedRunner:
     async def report(self, job_ids: Sequence[int]) -> None:
         """Report ends of first attempts of jobs, and claim none."""
         await self._exchange(0.0, [ended(job_id, 1) for job_id in job_ids], slots=0)
-
-    async def _read_counts(self) -> None:
-        """Ask for the numbers of jobs by status, from which a runner without a job concludes how long it stays."""
-        try:
-            await self._reporter.json("GET", f"/workflows/{self._workflow_id}/job_counts")
-        except FAILURES as error:  # the next call of the exchange is repeated until it succeeds
-            self._fleet.failures[repr(error)[:100]] += 1
 
     async def _exchange_or_retry(self, wait_s: float) -> dict[str, Any] | None:
         """Report the ends of what is held and ask for more; None after an error, and a pause."""
@@ -238,6 +229,7 @@ class SimulatedRunner:
             "total": self._offer,
             "ended": ends,
             "wait_s": wait_s,
+            "want_unfinished": not ends,
             "want_following": [],
         }
         if self._is_answer_lost:
