@@ -12,6 +12,7 @@ from attrs import fields, frozen
 
 from torc_framework.client import TorcClient
 from torc_framework.executors import DEFAULT_EXECUTOR, Allocator, Executor, Launcher
+from torc_framework.executors.lazy_executors import LazyExecutors
 from torc_framework.models.exits import ExitClass
 from torc_framework.models.progress import WorkflowProgress
 from torc_framework.models.records import (
@@ -246,7 +247,9 @@ class _Situation:
     @cached_property
     def advice(self) -> str | None:
         """The command of an executor that recognizes this machine as one where jobs should not run."""
-        for _, executor in sorted(self._executors().items()):
+        found = self._executors()
+        for name in sorted(found.advisers if isinstance(found, LazyExecutors) else found):
+            executor = found.get(name, Executor)
             if issubclass(executor, Allocator) and (advice := executor.submission_advice(self.id)):
                 return advice
         return None

@@ -312,16 +312,34 @@ def test_stand_ins_have_the_hooks_of_the_plugins(tmp_path: Path, monkeypatch: py
     assert known.judges_clean_exits() == eager.judges_clean_exits()
     assert sorted(known.executor_names()) == sorted(eager.executors())
     assert known.rule_keys() == eager.rule_keys()
-    assert dict(known.lazy_executors()) == eager.executors()
+    executors = known.lazy_executors()
+    assert (executors.advisers, dict(executors)) == (["slurm"], eager.executors())
+
+
+def imported_by(folder: Path, *commands: list[str]) -> set[str]:
+    """Run commands in a folder, the last one twice; return the modules that its second run imported."""
+    (folder / "spec.json").write_text('{"name": "one", "jobs": [{"name": "a", "command": "true"}]}')
+    python = [sys.executable, "-P", "-X", "importtime", "-m", "torc_framework.cli.programs.torc"]
+    environment = isolated_environment(folder / "home")
+    for arguments in (*commands, commands[-1]):
+        command = [*python, *arguments]
+        done = run(command, env=environment, cwd=folder, capture_output=True, text=True, check=True)
+    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
 
 
 def test_a_run_on_this_machine_imports_no_other_executor(tmp_path: Path) -> None:
     """Of the plugins only the executor ``local``: a clean exit needs no classifier."""
-    (tmp_path / "spec.json").write_text('{"name": "one", "jobs": [{"name": "a", "command": "true"}]}')
-    command = [sys.executable, "-P", "-X", "importtime", "-m", "torc_framework.cli.programs.torc", "run", "spec.json"]
-    environment = isolated_environment(tmp_path / "home")
-    for _ in range(2):
-        done = run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    imported = imported_by(tmp_path, ["run", "spec.json"])
     assert "torc_local.launcher" in imported
     assert {"torc_slurm", "torc_slurm.executor", "torc_k8s", "torc_ssh.executor.launcher"}.isdisjoint(imported)
+
+
+@pytest.mark.parametrize("command", ["status", "explain"])
+def test_reports_import_only_executors_that_may_advise(tmp_path: Path, command: str) -> None:
+    """A workflow with ready jobs: Slurm may advise to submit it; the others have no advice. A complete one: none."""
+    unfinished = imported_by(tmp_path, ["workflows", "create", "spec.json"], [command, "1"])
+    assert "torc_slurm.executor" in unfinished
+    assert {"torc_k8s.executor.k8s_executor", "torc_ssh.executor.launcher", "torc_local.launcher"}.isdisjoint(
+        unfinished
+    )
+    assert "torc_slurm.executor" not in imported_by(tmp_path, ["run", "1"], [command, "1"])

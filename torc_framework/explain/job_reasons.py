@@ -177,7 +177,7 @@ class JobReasons:
         return JobReason(
             "runner_gone",
             "the runner that held it has ended",
-            (self.state.next_command, f"torc workflows sync-status {self.state.id}"),
+            (self.state.next_command(), f"torc workflows sync-status {self.state.id}"),
         )
 
     def _of_interrupted_job(self, job: JobRecord) -> JobReason:
@@ -242,7 +242,7 @@ class JobReasons:
     def _no_runner(self, job: JobRecord) -> JobReason | None:
         if self._open_runners:
             return None
-        again = (self.state.next_command,)
+        again = (self.state.next_command(),)
         if self.state.runners:
             least = exact_duration_text(self.state.workflow.compute_node_min_time_for_new_jobs_seconds)
             text = f"every runner has less than {least} of its time left and starts nothing new"
@@ -272,7 +272,7 @@ class JobReasons:
         }
         given = " ".join(flag for word, flag in limits.items() if any(word in amount for amount in short))
         change = f"torc resource-requirements update {record.id} {given}"
-        return JobReason("lacks_resources", text, (change, f"{self.state.next_command}  # on a larger machine"))
+        return JobReason("lacks_resources", text, (change, f"{self.state.next_command()}  # on a larger machine"))
 
     def _queued(self, count: int) -> JobReason:
         """Return the reason of ready jobs while this many allocations are queued."""
@@ -343,4 +343,4 @@ class JobReasons:
         }
         given = " ".join(flag for word, flag in flags.items() if any(word in amount for amount in short))
         change = f"torc resource-requirements update {requirements_id} {given}"
-        return JobReason("lacks_resources", text, (change, f"{self.state.next_command}  # on a larger machine"))
+        return JobReason("lacks_resources", text, (change, f"{self.state.next_command()}  # on a larger machine"))

@@ -137,7 +137,7 @@ _FIRST: Final = ("torc pending", "torc workflows archive")
 
 def _next_values(state: WorkflowState, groups: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the next step: that of the workflow, unless a reason has a command of its own."""
-    step = state.next
+    step = state.next_step()
     own = next((each for each in groups if each["cause"] in _OWN_COMMANDS and each["commands"]), None)
     if own is not None and (step is None or not step.command.startswith(_FIRST)):
         why = "changes what keeps the jobs from running"

@@ -72,8 +72,10 @@ class WorkflowState:
         orphans: Jobs held by dead runners.
         hindered_runners: For jobs held by a runner that cannot start attempts at present, that runner.
         executors: The executors of the plugins here, by name; None if they were not queried.
-        next_command: The command that continues the workflow when no runner works on it.
-        next: The next step of the workflow, the causes of failures having been shown; None if nothing is left to do.
+        next_command: Returns the command that continues the workflow when no runner works on it. It may import
+            executors, like ``next_step``.
+        next_step: Returns the next step of the workflow, the causes of failures having been shown; None if nothing is
+            left to do.
         machine: What this machine offers; None if the workflow runs on nodes of a batch system or on sites.
         sites: What the sites of the last run offered; empty if that had no named sites.
         interrupted: Number of jobs that were interrupted and run again.
@@ -91,8 +93,8 @@ class WorkflowState:
     result: Callable[[int], ResultRecord | None]
     orphans: Set[int]
     executors: Mapping[str, Any] | None = None
-    next_command: str = ""
-    next: NextStep | None = None
+    next_command: Callable[[], str] = str
+    next_step: Callable[[], NextStep | None] = lambda: None
     machine: Resources | None = None
     sites: Collection[ActiveRunner] = ()
     interrupted: int = 0
@@ -160,8 +162,8 @@ def read_workflow_state(
             for job in _held_by(client, workflow_id, runner.record)
         },
         executors=executors() if executors else None,
-        next_command=continuing_step(client, progress, executors or dict).command,
-        next=next_step(client, progress, executors or dict, causes_shown=True),
+        next_command=cache(lambda: continuing_step(client, progress, executors or dict).command),
+        next_step=lambda: next_step(client, progress, executors or dict, causes_shown=True),
         machine=None if sites or runs_on_nodes(client, workflow_id) else _this_machine(requirements),
         sites=[ActiveRunner(record, None) for record in sites],
         interrupted=progress.overview.interrupted,

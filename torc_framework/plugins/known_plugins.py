@@ -60,11 +60,18 @@ class PluginFacts:
         files: Digest of the state of its package's files.
         hooks: Its implementations of hooks.
         executors: Names of the executors that it offers; None if it was not asked.
+        advisers: Names of those of them that may advise a person to request nodes (`Allocator.submission_advice`).
     """
 
     files: str
     hooks: tuple[HookFacts, ...]
     executors: tuple[str, ...] | None = None
+    advisers: tuple[str, ...] = ()
+
+    @property
+    def silent_executors(self) -> set[str]:
+        """Names of the executors of which it is known that they advise nothing."""
+        return set(self.executors or ()).difference(self.advisers)
 
 
 class KnownPlugins:
@@ -111,7 +118,11 @@ class KnownPlugins:
         """Take in the executors that a plugin offers, if its hooks were noted."""
         noted, classes = self._noted.get(_key(plugin)), tuple(executors)
         if noted is not None and all(_is_of(plugin, base.__module__) for kind in classes for base in kind.__mro__):
-            self._noted[_key(plugin)] = evolve(noted, executors=tuple(kind.name for kind in classes))
+            self._noted[_key(plugin)] = evolve(
+                noted,
+                executors=tuple(kind.name for kind in classes),
+                advisers=tuple(kind.name for kind in classes if _may_advise(kind)),
+            )
 
     def save(self, plugins: Iterable[InstalledEntryPoint]) -> None:
         """Write what was noted and is complete, unless a file changed meanwhile or may be changing now.
@@ -133,6 +144,14 @@ class KnownPlugins:
         write_facts(_CACHED, self._state, {key: _as_json(facts) for key, facts in self._read.items()})
 
 
+def _may_advise(executor: "type[Executor]") -> bool:
+    """Return whether an executor has a `submission_advice` of its own."""
+    from torc_framework.executors import Allocator
+
+    own = executor.__mro__[: executor.__mro__.index(Allocator)] if issubclass(executor, Allocator) else ()
+    return any("submission_advice" in vars(base) for base in own)
+
+
 def _is_warned_of(hook: HookFacts) -> bool:
     """Return whether an implementation takes a retired argument, of which its import warns."""
     return not set(hook.arguments).isdisjoint(hookspecs.RETIRED_ARGUMENTS.get(hook.hook, ()))
@@ -147,7 +166,7 @@ def _key(plugin: InstalledEntryPoint) -> str:
 
 def _as_json(facts: PluginFacts) -> dict[str, Any]:
     hooks = [[h.hook, h.attribute, h.arguments, dict(h.options), h.accepts_clean_exits] for h in facts.hooks]
-    return {"files": facts.files, "hooks": hooks, "executors": facts.executors}
+    return {"files": facts.files, "hooks": hooks, "executors": facts.executors, "advisers": facts.advisers}
 
 
 def _facts(kept: Any) -> dict[str, PluginFacts]:
@@ -161,6 +180,7 @@ def _facts(kept: Any) -> dict[str, PluginFacts]:
                     for hook, attribute, arguments, options, accepts in facts["hooks"]
                 ),
                 tuple(map(str, facts["executors"])),
+                tuple(map(str, facts["advisers"])),
             )
             for plugin, facts in (kept or {}).items()
         }

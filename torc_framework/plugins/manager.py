@@ -22,11 +22,11 @@ from torc_framework import hookspecs
 from torc_framework.distributions import distribution_of, how_to_get
 from torc_framework.errors import PluginError, UnknownNameError, suggestion
 from torc_framework.executors import Allocator, Executor
+from torc_framework.executors.lazy_executors import LazyExecutors
 from torc_framework.models.action_types import ActionType
 from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
 from torc_framework.models.failures import CORE_RULE_KEYS, Failure, FailureRule, RuleAction, RuleSchema
 from torc_framework.models.hpc_profiles import HpcProfile
-from torc_framework.models.lazy_mapping import LazyMapping
 from torc_framework.models.log_patterns import LogPattern
 from torc_framework.models.recovery import FailedJob, PendingContext, PendingVerdict, RecoveryDecision
 from torc_framework.plugins.answer_checks import (
@@ -311,7 +311,7 @@ class PluginManager:
                 names[name] = names.get(name, 0) + 1
         return [name for name, owners in names.items() if owners == 1]
 
-    def lazy_executors(self) -> Mapping[str, type[Executor]]:
+    def lazy_executors(self) -> LazyExecutors:
         """Return the executors by name; each is looked up at its first use, when it may turn out to be missing."""
 
         def find(name: str) -> type[Executor]:
@@ -320,7 +320,9 @@ class PluginManager:
             except PluginError as error:
                 raise KeyError(name) from error
 
-        return LazyMapping(self.executor_names(), find)
+        names = self.executor_names()
+        silent = {name for facts in self._deferred.values() for name in facts.silent_executors}
+        return LazyExecutors(names, find, [name for name in names if name not in silent])
 
     def executor(self, name: str) -> type[Executor]:
         """Return the executor of a name.
