@@ -1,11 +1,11 @@
 """What earlier commands found out about installed plugins, so that a plugin is imported only when it is called.
 
-Of a plugin that was imported without an error a file of the user's cache holds its hooks and the names of its
-executors, with the state of all files of its package. The file is used while the installation (the folders of
-``sys.path`` and the distributions in them), the specifications of the hooks and the files of the package stay as they
-were. So a plugin that is installed, upgraded, edited or removed is imported again at once, and so is in each command a
-plugin of which something could not be found out: one that fails, or whose hooks or executors come from modules outside
-its package.
+Of a plugin that was imported without an error a file of the user's cache holds its hooks, the names of its executors
+and which of them may have advice, with the state of all files of its package. The file is used while the installation
+(the folders of ``sys.path`` and the distributions in them), the specifications of the hooks and the files of the
+package stay as they were. So a plugin that is installed, upgraded, edited or removed is imported again at once, and so
+is in each command a plugin of which something could not be found out: one that fails, or whose hooks or executors come
+from modules outside its package.
 """
 
 import hashlib
