@@ -7,12 +7,42 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from queue import SimpleQueue
+from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
 
 END_S: Final = 1.0
 """At the end of the process, tasks have so long to end."""
+
+
+class _Call(Generic[T]):
+    """A coroutine that another thread waits for; `begin` and `abandon` are called in the event loop."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
+        self._coroutine = coroutine
+        self._task: asyncio.Task[T] | None = None
+        # An interrupt in the methods of a concurrent Future may leave its lock held: the event loop would stand still.
+        self._ended: SimpleQueue[asyncio.Task[T]] = SimpleQueue()
+
+    def begin(self) -> None:
+        """Begin the coroutine."""
+        self._task = asyncio.get_running_loop().create_task(self._coroutine)
+        self._task.add_done_callback(self._ended.put)
+
+    def abandon(self) -> None:
+        """Cancel the coroutine, or close it if it has not begun."""
+        if self._task is None:
+            self._coroutine.close()
+        else:
+            self._task.cancel()
+
+    def result(self) -> T:
+        """Wait for the end of the coroutine; return its result, or raise its exception."""
+        task = self._ended.get()
+        if task.cancelled():
+            raise concurrent.futures.CancelledError
+        return task.result()
 
 
 class LoopThread:
@@ -33,11 +63,16 @@ class LoopThread:
 
         If the wait is interrupted, as by Ctrl-C, the coroutine is cancelled. Must not be called in the event loop.
         """
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop())
+        call: _Call[T] | None = None
         try:
-            return future.result()
-        except BaseException:
-            future.cancel()
+            call = _Call(coroutine)
+            self.post(call.begin)
+            return call.result()
+        except BaseException:  # an interrupt may come at any line
+            if call is None:
+                coroutine.close()
+            else:
+                self.post(call.abandon)
             raise
 
     def post(self, function: Callable[..., object], *arguments: object) -> None:
