@@ -68,6 +68,7 @@ class GroupTransaction:
         try:
             with closing(whole.part()) as tx:
                 value = change(tx)
+                tx.send_waiting()
         except Exception as error:
             whole.undo_to_savepoint()
             meant = self.translated(error)

@@ -186,8 +186,9 @@ class PostgresDatabase(Database):
         return PostgresTx(connection)
 
     def _before_commit(self, tx: Tx) -> None:
-        if tx.workflows_to_wake or tx.workflows_with_ready_jobs or tx.workflows_with_events:
-            _raw(tx.connection).execute(f"NOTIFY {_CHANNEL}, '{self._sender}'", prepare=False)
+        assert isinstance(tx, PostgresTx)
+        has_news = tx.workflows_to_wake or tx.workflows_with_ready_jobs or tx.workflows_with_events
+        tx.commit(*([f"NOTIFY {_CHANNEL}, '{self._sender}'"] if has_news else []))
 
     def _translated(self, error: Exception) -> Exception | None:
         original = original_of(error)
@@ -228,7 +229,7 @@ def _begin_reading(connection: sa.Connection) -> None:
 def _engine(address: PostgresAddress, *, pool_size: int, max_overflow: int) -> sa.Engine:
     def connect() -> "psycopg.Connection[Any]":
         connection = address.connect()
-        connection.prepared_max = 1000
+        connection.prepare_threshold = None  # the driver would also deallocate statements of `PostgresCursor`
         connection.execute(_SETTINGS, prepare=False)
         register_adapters(connection)
         return connection

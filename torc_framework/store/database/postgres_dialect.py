@@ -18,15 +18,19 @@ from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.postgresql.base import PGDDLCompiler, PGTypeCompiler
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
+from torc_framework.store.database.postgres_cursor import ConnectionStatements, PostgresCursor
 from torc_framework.store.database.postgres_locks import id_block
 from torc_framework.store.database.sql import (
     BEGIN_SAVEPOINT,
     RELEASE_SAVEPOINT,
+    UNDO_TO_SAVEPOINT,
     Insertion,
+    LaterRows,
     Row,
     Same,
     Statement,
     Tx,
+    padded,
 )
 
 DIALECT_URL: Final = "postgresql+torc://"
@@ -115,33 +119,103 @@ def register_adapters(connection: "psycopg.Connection[Any]") -> None:
 
 
 class PostgresTx(Tx):
-    """One transaction on PostgreSQL."""
+    """One transaction on PostgreSQL.
+
+    Statements whose results are not needed wait for the next one whose result is, and are sent with it
+    (`PostgresCursor`). So a change that fails may raise only then, at the latest in `send_waiting`.
+    """
 
     COPIED: Final = 20
     """`insert` sends this many rows and more by COPY, which takes two round trips and little time for each row."""
 
+    def _new_cursor(self) -> PostgresCursor:
+        pooled = self._connection.connection
+        connection: Any = pooled.driver_connection
+        return PostgresCursor(ConnectionStatements.of(connection, pooled.info))
+
+    @property
+    def connection(self) -> sa.Connection:
+        """SQLAlchemy's connection, after all that waited was sent."""
+        self._cursor.send_waiting()
+        return self._connection
+
     @property
     def is_connected(self) -> bool:
         """Whether the connection can be used, also after the transaction."""
-        return not self._cursor.connection.closed
+        is_connected: bool = self._cursor.is_connected
+        return is_connected
+
+    def send_waiting(self) -> None:
+        """Send the statements that wait for the next one."""
+        self._cursor.send_waiting()
+
+    def commit(self, *notifications: str) -> None:
+        """Send what waits, some statements that notify others, and the commit, together.
+
+        Raises:
+            psycopg.Error: nothing was committed, unless the connection is lost.
+        """
+        for statement in (*notifications, "COMMIT"):
+            self._cursor.execute_later(statement)
+        committed = self._cursor.send_waiting()[-1]
+        if committed.command_status != b"COMMIT":
+            raise psycopg.errors.InFailedSqlTransaction("the transaction had failed, and was rolled back")
 
     def new_ids(self, table: sa.Table, count: int) -> int:
         """Take ``count`` consecutive ids from the sequence of a table; return the first, 0 if there are none."""
         if count == 0:
             return 0
-        self._cursor.execute(id_block(table.name, count), prepare=False)
-        for _ in range(2):
-            self._cursor.nextset()
-        (last,) = self._cursor.fetchone()
+        lock, take = id_block(table.name)
+        self._cursor.execute_later("SAVEPOINT ids")
+        self._cursor.execute_later(lock)
+        self._cursor.execute_later(take, (count - 1,))
+        self._cursor.execute_later("ROLLBACK TO ids")
+        self._cursor.execute_later("RELEASE ids")
+        last = self._cursor.send_waiting()[-3].get_value(0, 0)
         return int(last) - count + 1
 
     def begin_savepoint(self, *, is_first: bool) -> None:
-        """Begin a part of the transaction that can be undone, in one round trip."""
-        self._cursor.execute(BEGIN_SAVEPOINT if is_first else f"{RELEASE_SAVEPOINT}; {BEGIN_SAVEPOINT}", prepare=False)
+        """Begin a part of the transaction that can be undone, together with its first statement."""
+        self._cursor.begin_savepoint(*([] if is_first else [RELEASE_SAVEPOINT]), BEGIN_SAVEPOINT)
 
-    def run_each(self, statement: Statement, rows: Sequence[Row]) -> int:
-        """Run a change once for each row of values; return the number of changed rows."""
-        return self.run(statement, *rows[0]) if len(rows) == 1 else super().run_each(statement, rows)
+    def undo_to_savepoint(self) -> None:
+        """Undo what was done since `begin_savepoint`.
+
+        Raises:
+            Exception: the driver's error, if the database has ended the transaction.
+        """
+        self._cursor.undo_to_savepoint(UNDO_TO_SAVEPOINT)
+
+    def rows_later(self, statement: Statement, *values: Any) -> LaterRows:
+        """Run a query with the next statement; return a function that returns its rows."""
+        later: LaterRows = self._cursor.rows_later(*statement.bind(self._dialect, values))
+        return later
+
+    def rows_for_later(self, statement: Statement, ids: Sequence[int], *values: Any) -> LaterRows:
+        """Run a query for many ids with the next statement; return a function that returns its rows."""
+        parts = [self._cursor.rows_later(*statement.bind(self._dialect, values, chunk)) for chunk in padded(ids)]
+        return lambda: [row for part in parts for row in part()]
+
+    def run_each(self, statement: Statement, rows: Sequence[Row]) -> None:
+        """Run a change once for each row of values, with the next statement."""
+        for row in rows:
+            self._run(statement, row)
+
+    def count_for(self, transition: str, statement: Statement, ids: Sequence[int], *values: Any) -> None:
+        """Run a transition of jobs with the next statement, and count the jobs then."""
+        for chunk in padded(ids):
+            self._count_later(transition, *statement.bind(self._dialect, values, chunk))
+
+    def count_each(self, transition: str, statement: Statement, rows: Sequence[Row]) -> None:
+        """Run a transition of jobs once for each row of values, with the next statement, and count the jobs then."""
+        for row in rows:
+            self._count_later(transition, *statement.bind(self._dialect, row))
+
+    def _count_later(self, transition: str, text: str, values: Sequence[Any]) -> None:
+        self._cursor.execute_later(text, values, lambda result: self.add_count(transition, result.command_tuples or 0))
+
+    def _run(self, statement: Statement, values: Sequence[Any], ids: Sequence[int] = ()) -> None:
+        self._cursor.execute_later(*statement.bind(self._dialect, values, ids))
 
     def insert(self, statement: Insertion, rows: Iterable[Row]) -> None:
         """Insert rows from an iterable without holding all of them in memory."""
@@ -152,7 +226,10 @@ class PostgresTx(Tx):
             return
         quote = self._dialect.identifier_preparer.quote
         columns = ", ".join(map(quote, statement.columns))
-        with self._cursor.copy(f"COPY {quote(statement.table)} ({columns}) FROM STDIN") as copy:
+        with (
+            self._cursor.connection.cursor() as cursor,
+            cursor.copy(f"COPY {quote(statement.table)} ({columns}) FROM STDIN") as copy,
+        ):
             for row in chain(first, left):
                 copy.write_row(row)
 

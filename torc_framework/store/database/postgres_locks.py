@@ -42,15 +42,16 @@ def write_locks(workflow_id: int | None, *, wait: bool = True) -> Iterator[str]:
         yield f"SELECT {name}({_WORKFLOW}, {workflow_id % _KEYS})"
 
 
-def id_block(table: str, count: int) -> str:
-    """Return the statements that take consecutive ids from a table's sequence; the second query returns the last one.
+def id_block(table: str) -> tuple[str, str]:
+    """Return the statements that take consecutive ids from a table's sequence, to be run within a savepoint of its own.
 
-    A sequence hands out one number at a time, also to others meanwhile, so the block is taken under a lock. The lock
-    ends with the savepoint ("Explicit Locking" in PostgreSQL's manual), not with the transaction, and a sequence keeps
-    its value when a transaction is rolled back: ids of a change that is undone are not used again.
+    A sequence hands out one number at a time, also to others meanwhile, so the first statement takes a lock. The lock
+    ends when the savepoint is undone ("Explicit Locking" in PostgreSQL's manual), not with the transaction, and a
+    sequence keeps its value when a transaction is rolled back: ids of a change that is undone are not used again. The
+    value of the second statement is the number of ids less one; it returns the last id.
     """
     sequence = f"'{table}_id_seq'"
     return (
-        f"SAVEPOINT ids; SELECT pg_advisory_xact_lock({_IDS}, {zlib.crc32(table.encode()) % _KEYS}); "
-        f"SELECT setval({sequence}, nextval({sequence}) + {count - 1}); ROLLBACK TO ids; RELEASE ids"
+        f"SELECT pg_advisory_xact_lock({_IDS}, {zlib.crc32(table.encode()) % _KEYS})",
+        f"SELECT setval({sequence}, nextval({sequence}) + %s)",
     )

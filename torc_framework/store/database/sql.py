@@ -5,7 +5,7 @@ microseconds, where ``Connection.execute`` takes forty. Values are not converted
 JSON is text.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, Final, cast
 
@@ -18,10 +18,13 @@ from torc_framework.store.tables import COUNTED
 from torc_framework.store.tables.internal import ID_COUNTER
 
 Row = tuple[Any, ...]
+LaterRows = Callable[[], list[Row]]
+"""Returns the rows of a query; it is called once."""
 
 IDS: Final = "ids"
 BEGIN_SAVEPOINT: Final = "SAVEPOINT change"
 RELEASE_SAVEPOINT: Final = "RELEASE SAVEPOINT change"
+UNDO_TO_SAVEPOINT: Final = "ROLLBACK TO SAVEPOINT change"
 _CHUNKS: Final = (1, 4, 16, 64, 256, 1024)
 """Lengths to which lists of ids are padded, so that a few texts of a statement serve all lengths."""
 
@@ -171,7 +174,6 @@ class Tx:
     """One transaction.
 
     Attributes:
-        connection: SQLAlchemy's connection, for statements that need not be fast.
         workflows_to_wake: Workflows whose runners have to hear of a change, such as the end, the cancellation or the
             deletion of the workflow, or a job to stop: the server wakes all of their waiting runners.
         workflows_with_ready_jobs: Workflows in which jobs became ready, or were interrupted and may become ready: the
@@ -181,23 +183,34 @@ class Tx:
         transition_counts: How many jobs changed their status, by the name of the transition.
     """
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self.connection = connection
+    def __init__(self, connection: sa.Connection, whole: "Tx | None" = None) -> None:
+        """Make an object for a transaction that has begun, or for a part of ``whole``."""
+        self._connection = connection
+        self._is_part = whole is not None
         self.workflows_to_wake: set[int] = set()
         self.workflows_with_ready_jobs: set[int] = set()
         self.workflows_with_events: set[int] = set()
         self.events: list[tuple[int, int, str]] = []
         self.transition_counts: dict[str, int] = {}
         self._dialect = connection.dialect
-        self._cursor: Any = connection.connection.cursor()
+        self._cursor: Any = self._new_cursor() if whole is None else whole._cursor
+
+    def _new_cursor(self) -> Any:
+        return self._connection.connection.cursor()
+
+    @property
+    def connection(self) -> sa.Connection:
+        """SQLAlchemy's connection, for statements that need not be fast."""
+        return self._connection
 
     def close(self) -> None:
-        """Run no more statements; the attributes stay.
+        """Run no more statements, if this is the whole transaction; the attributes stay.
 
         It is called before another thread may use the connection. All cursors of a connection share its statements, and
         Python resets the statement of a cursor when it frees the cursor, also while another thread is running it.
         """
-        self._cursor.close()
+        if not self._is_part:
+            self._cursor.close()
 
     @property
     def is_connected(self) -> bool:
@@ -206,7 +219,10 @@ class Tx:
 
     def part(self) -> "Tx":
         """Return a transaction object for a part of this transaction, which gets notifications of its own."""
-        return type(self)(self.connection)
+        return type(self)(self._connection, self)
+
+    def send_waiting(self) -> None:
+        """Run the statements that have not been run at once, so that an error of theirs is raised here."""
 
     def begin_savepoint(self, *, is_first: bool) -> None:
         """Begin a part of the transaction that can be undone; what was done before is kept if this part is undone.
@@ -224,7 +240,7 @@ class Tx:
         Raises:
             Exception: the driver's error, if the database has ended the transaction.
         """
-        self._cursor.execute("ROLLBACK TO SAVEPOINT change")
+        self._cursor.execute(UNDO_TO_SAVEPOINT)
 
     def add_notifications(self, part: "Tx") -> None:
         """Add what the listeners would get from a part of this transaction."""
@@ -233,7 +249,13 @@ class Tx:
         self.workflows_with_events |= part.workflows_with_events
         self.events += part.events
         for name, count in part.transition_counts.items():
-            self.transition_counts[name] = self.transition_counts.get(name, 0) + count
+            self.add_count(name, count)
+
+    def add_count(self, transition: str, jobs: int) -> int:
+        """Add a number of jobs to `transition_counts`; return the number."""
+        if jobs:
+            self.transition_counts[transition] = self.transition_counts.get(transition, 0) + jobs
+        return jobs
 
     def rows(self, statement: Statement, *values: Any) -> list[Row]:
         """Run a query; return its rows."""
@@ -286,17 +308,57 @@ class Tx:
         made = self.connection.execute(sa.insert(table).values(**values))
         return int(made.inserted_primary_key[0])  # type: ignore[index]  # never None after an insert of one row
 
-    def run(self, statement: Statement, *values: Any) -> int:
+    def rows_later(self, statement: Statement, *values: Any) -> LaterRows:
+        """Return a function that returns the rows of a query; it runs at the latest when the function is called.
+
+        PostgreSQL runs it together with the next statement whose result is needed, which saves a round trip. So it
+        depends on the database whether the query sees what is changed before the function is called.
+        """
+        return lambda: self.rows(statement, *values)
+
+    def rows_for_later(self, statement: Statement, ids: Sequence[int], *values: Any) -> LaterRows:
+        """Return a function that returns the rows of `rows_for`; otherwise as `rows_later` does."""
+        return lambda: self.rows_for(statement, ids, *values)
+
+    def changed(self, statement: Statement, *values: Any) -> int:
         """Run a change; return the number of changed rows."""
         self._cursor.execute(*statement.bind(self._dialect, values))
         return int(self._cursor.rowcount)
 
-    def run_each(self, statement: Statement, rows: Sequence[Row]) -> int:
-        """Run a change once for each row of values; return the number of changed rows."""
-        if not rows:
-            return 0
-        self._cursor.executemany(*statement.bind_many(self._dialect, rows))
-        return int(self._cursor.rowcount)
+    def changed_for(self, statement: Statement, ids: Sequence[int], *values: Any) -> int:
+        """Run a change for many ids, in chunks; return the number of changed rows."""
+        changed = 0
+        for chunk in padded(ids):
+            self._cursor.execute(*statement.bind(self._dialect, values, chunk))
+            changed += int(self._cursor.rowcount)
+        return changed
+
+    def run(self, statement: Statement, *values: Any) -> None:
+        """Run a change. PostgreSQL may run it with a later statement, which then raises its error."""
+        self._run(statement, values)
+
+    def run_for(self, statement: Statement, ids: Sequence[int], *values: Any) -> None:
+        """Run a change for many ids, in chunks; otherwise as `run` does."""
+        for chunk in padded(ids):
+            self._run(statement, values, chunk)
+
+    def run_each(self, statement: Statement, rows: Sequence[Row]) -> None:
+        """Run a change once for each row of values; otherwise as `run` does."""
+        if rows:
+            self._cursor.executemany(*statement.bind_many(self._dialect, rows))
+
+    def count_for(self, transition: str, statement: Statement, ids: Sequence[int], *values: Any) -> None:
+        """Run a transition of jobs as `run_for` does, and count the jobs."""
+        self.add_count(transition, self.changed_for(statement, ids, *values))
+
+    def count_each(self, transition: str, statement: Statement, rows: Sequence[Row]) -> None:
+        """Run a transition of jobs as `run_each` does, and count the jobs."""
+        self.run_each(statement, rows)
+        if rows:
+            self.add_count(transition, int(self._cursor.rowcount))
+
+    def _run(self, statement: Statement, values: Sequence[Any], ids: Sequence[int] = ()) -> None:
+        self._cursor.execute(*statement.bind(self._dialect, values, ids))
 
     def insert(self, statement: Insertion, rows: Iterable[Row]) -> None:
         """Insert rows from an iterable without holding all of them in memory."""
@@ -325,11 +387,3 @@ class Tx:
 
         self._cursor.executemany(statement.bind_block(self._dialect, same), blocks())
         self.run_each(statement, [whole_row(row, same) for row in rest])
-
-    def run_for(self, statement: Statement, ids: Sequence[int], *values: Any) -> int:
-        """Run a change for many ids, in chunks; return the number of changed rows."""
-        changed = 0
-        for chunk in padded(ids):
-            self._cursor.execute(*statement.bind(self._dialect, values, chunk))
-            changed += int(self._cursor.rowcount)
-        return changed

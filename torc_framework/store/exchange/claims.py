@@ -222,14 +222,22 @@ def delay_jobs(tx: Tx, until: Mapping[int, float]) -> None:
     tx.run_each(_DELAY, [(utc_text(moment), job_id) for job_id, moment in until.items()])
 
 
-def choose_jobs(tx: Tx, workflow_id: int, offer: Offer, sort_method: str | None = None) -> list[int]:
-    """Return the ids of ready jobs for a runner in the order of the sort method; does not claim them."""
+class ChosenJobs(NamedTuple):
+    """The ids of jobs for a runner, and the requirements of ready jobs, by id, among which theirs are."""
+
+    job_ids: list[int]
+    requirements: dict[int, ParsedRequirements]
+
+
+def choose_jobs(tx: Tx, workflow_id: int, offer: Offer, sort_method: str | None = None) -> ChosenJobs:
+    """Return ready jobs for a runner in the order of the sort method; does not claim them."""
     if offer.slots + offer.ahead <= 0:
-        return []
+        return ChosenJobs([], {})
+    delayed = tx.rows_later(_DELAYED, workflow_id, utc_text())
     fitting = [requirements for requirements in ready_requirements(tx, workflow_id) if fits_runner(requirements, offer)]
+    early: dict[int, str] = dict(delayed())
     if not fitting:
-        return []
-    early = delayed_jobs(tx, workflow_id)
+        return ChosenJobs([], {})
     wanted = offer.slots + offer.ahead + len(early)
 
     def matching(requirements: int) -> list[int]:
@@ -243,7 +251,8 @@ def choose_jobs(tx: Tx, workflow_id: int, offer: Offer, sort_method: str | None 
     queues = [_ReadyQueue(requirements, matching) for requirements in fitting]
     if not offer.strict_scheduler_match and all(queue.head() is None for queue in queues):
         queues = [_ReadyQueue(requirements, every) for requirements in fitting]
-    return _choose_by_rank(queues, offer, offer.sort_method or sort_method or "none")
+    job_ids = _choose_by_rank(queues, offer, offer.sort_method or sort_method or "none")
+    return ChosenJobs(job_ids, {requirements.id: requirements for requirements in fitting})
 
 
 def _choose_by_rank(queues: Sequence[_ReadyQueue], offer: Offer, sort_method: str) -> list[int]:
@@ -285,17 +294,28 @@ def count_unfit(tx: Tx, workflow_id: int, offer: Offer) -> int:
     return sum(int(tx.value(_COUNT, workflow_id, requirements.id)) for requirements in unfit)
 
 
-def describe_jobs(tx: Tx, job_ids: Sequence[int]) -> list[ClaimedJob]:
-    """Return what a runner needs to run these jobs, in their order."""
+def describe_jobs(
+    tx: Tx, job_ids: Sequence[int], known: Mapping[int, ParsedRequirements] | None = None
+) -> list[ClaimedJob]:
+    """Return what a runner needs to run these jobs, in their order.
+
+    Args:
+        tx: The transaction.
+        job_ids: The jobs.
+        known: Requirements that were read before, by id.
+    """
     if not job_ids:
         return []
+    outputs_of = tx.rows_for_later(_OUTPUTS, job_ids)
     details = {row.id: row for row in map(_JobDetails._make, tx.rows_for(_DETAILS, job_ids))}
-    requirements = requirements_by_id(tx, sorted({row.requirements_id for row in details.values()}))
+    requirements = dict(known or {})
+    unknown = sorted({row.requirements_id for row in details.values()} - requirements.keys())
+    requirements |= requirements_by_id(tx, unknown)
     enforced = {found.id: found.enforced for found in requirements.values()}
     handlers = sorted({row.handler_id for row in details.values() if row.handler_id is not None})
     rules: dict[int | None, str] = dict(tx.rows_for(_RULES, handlers))
     outputs: dict[int, list[OutputFile]] = {}
-    for job_id, file_id, path in tx.rows_for(_OUTPUTS, job_ids):
+    for job_id, file_id, path in outputs_of():
         outputs.setdefault(job_id, []).append(OutputFile(file_id, path))
     return [
         ClaimedJob(

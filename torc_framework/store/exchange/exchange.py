@@ -19,7 +19,8 @@ from torc_framework.store.exchange.reports import (
     record_released,
     record_started,
     record_waiting,
-    reported_jobs,
+    recorded_later,
+    reported_jobs_later,
 )
 from torc_framework.store.job_state import transitions
 from torc_framework.store.job_state.interruptions import IS_INTERRUPTED, resume_interrupted
@@ -29,7 +30,7 @@ from torc_framework.store.job_state.triggers import count_due_actions
 from torc_framework.store.records.events import TransactionEvents, utc_text
 from torc_framework.store.records.requirements import check_sort_method
 from torc_framework.store.runs.workflow_status import job_counts
-from torc_framework.store.tables.core import COMPUTE_NODE, JOB, WORKFLOW, WORKFLOW_ACTION, WORKFLOW_STATUS
+from torc_framework.store.tables.core import COMPUTE_NODE, JOB, RESULT, WORKFLOW, WORKFLOW_ACTION, WORKFLOW_STATUS
 from torc_framework.store.tables.internal import JOB_TO_STOP
 
 
@@ -111,7 +112,13 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest, *, do_others_wa
         NotFoundError: there is no such workflow or compute node.
         RuleError: the runner belongs to another run than the present one, or a report has an impossible value.
     """
-    found = _workflow_and_runner(tx, workflow_id, request.compute_node_id)
+    named = {r.job_id for r in request.started} | {r.job_id for r in request.ended} | set(request.released)
+    named.update(r.job_id for r in request.waiting)
+    rows = tx.rows_later(_WORKFLOW_AND_RUNNER, request.compute_node_id, request.compute_node_id, workflow_id)
+    jobs = reported_jobs_later(tx, workflow_id, sorted(named))
+    recorded = recorded_later(tx, request.ended, request.run_id)
+    first_result = tx.new_ids(RESULT, len(request.ended))
+    found = next(map(_WorkflowAndRunner._make, rows()), None)
     if found is None:
         raise NotFoundError("Workflow", workflow_id)
     if request.run_id != found.run_id:
@@ -121,11 +128,18 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest, *, do_others_wa
     if (found.last_heard_at or "") <= utc_text(time.time() - HEARD_EACH_S):  # times of this form compare as texts
         tx.run(_HEARD, utc_text(), request.compute_node_id)
     events = TransactionEvents(workflow_id)
-    named = {r.job_id for r in request.started} | {r.job_id for r in request.ended} | set(request.released)
-    named.update(r.job_id for r in request.waiting)
-    jobs = reported_jobs(tx, workflow_id, sorted(named))
-    state = ExchangeState(tx, workflow_id, request.compute_node_id, found.run_id, bool(found.is_canceled), events, jobs)
-    state.has_interrupted = bool(found.has_interrupted)
+    state = ExchangeState(
+        tx=tx,
+        workflow_id=workflow_id,
+        node_id=request.compute_node_id,
+        run_id=found.run_id,
+        is_canceled=bool(found.is_canceled),
+        events=events,
+        jobs=jobs(),
+        recorded=set(recorded()),
+        next_result=first_result,
+        has_interrupted=bool(found.has_interrupted),
+    )
     if request.started:
         record_started(state, request.started)
     refused: list[int] = []
@@ -189,15 +203,16 @@ def _reply(
         if state.has_interrupted and request.slots + request.ahead > 0:
             reply.resumed = len(resume_interrupted(state.tx, state.events))
         offer = evolve(request, ahead=0) if do_others_wait else request
-        chosen = claims.choose_jobs(state.tx, state.workflow_id, offer, sort_method)
+        chosen, requirements = claims.choose_jobs(state.tx, state.workflow_id, offer, sort_method)
         transitions.claimed(state.tx, state.node_id, chosen)
         again = _jobs_missing_on_runner(state, request.holding, {*state.held, *chosen})
         claimed = [*state.held, *again, *chosen]
-        reply.jobs = claims.describe_jobs(state.tx, claimed)
+        has_room = len(chosen) < request.slots + request.ahead
+        ready = (lambda: []) if has_room else state.tx.rows_later(_READY, state.workflow_id)
+        reply.jobs = claims.describe_jobs(state.tx, claimed, requirements)
         for job in reply.jobs:
             job.is_early = job.id in state.delayed
-        are_all = len(chosen) < request.slots + request.ahead or not state.tx.value(_READY, state.workflow_id)
-        if again or are_all:  # other ready jobs go before those behind a job
+        if again or not any(is_ready for (is_ready,) in ready()):  # other ready jobs go before those behind a job
             reply.following = job_chains.chains_behind(state, request, claimed)
     if not reply.jobs:
         reply.is_complete = is_finished(state.tx, state.workflow_id)

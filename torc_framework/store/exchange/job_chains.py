@@ -15,7 +15,7 @@ from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeRequ
 from torc_framework.models.statuses import LIVE, UNBLOCKING, JobStatus
 from torc_framework.store.database.sql import Statement, Tx, ids_param, number
 from torc_framework.store.exchange.claims import describe_jobs
-from torc_framework.store.exchange.reports import ExchangeState, reported_jobs
+from torc_framework.store.exchange.reports import ExchangeState, reported_jobs_later
 from torc_framework.store.job_state import transitions
 from torc_framework.store.tables.core import JOB, JOB_DEPENDENCY
 
@@ -60,7 +60,7 @@ def _begun(state: ExchangeState, request: ExchangeRequest) -> list[int]:
     """Return the jobs for whose chains the runner asks and that it runs."""
     asked = state.continued if request.want_following is None else request.want_following[:MOST_FOLLOWING]
     if unknown := [job_id for job_id in asked if job_id not in state.jobs]:
-        state.jobs |= reported_jobs(state.tx, state.workflow_id, unknown)
+        state.jobs |= reported_jobs_later(state.tx, state.workflow_id, unknown)()
     found = [(job_id, job) for job_id in asked if (job := state.jobs.get(job_id)) is not None]
     return [job_id for job_id, job in found if job.status in LIVE and job.holder == state.node_id]
 
@@ -119,7 +119,7 @@ def claim_continued(state: ExchangeState, reports: Sequence[EndedReport]) -> lis
     wanted = sorted({report.next_job_id for report in reports if report.next_job_id is not None})
     if not wanted:
         return []
-    state.jobs |= reported_jobs(state.tx, state.workflow_id, wanted)
+    state.jobs |= reported_jobs_later(state.tx, state.workflow_id, wanted)()
     refused = []
     for job_id in wanted:
         job = state.jobs.get(job_id)

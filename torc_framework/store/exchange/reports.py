@@ -7,7 +7,7 @@ take a job from the runner that holds it now.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -18,7 +18,7 @@ from torc_framework.models.exchange import EndedReport, StartedReport, WaitingRe
 from torc_framework.models.exits import ORPHANED_RETURN_CODE, ExitClass
 from torc_framework.models.failures import SEPARATE_BUDGET_CLASSES
 from torc_framework.models.statuses import END, LIVE, UNBLOCKING, JobStatus
-from torc_framework.store.database.sql import Row, Statement, Tx, ids_param, insertion, param
+from torc_framework.store.database.sql import LaterRows, Row, Statement, Tx, ids_param, insertion, param
 from torc_framework.store.errors import RuleError
 from torc_framework.store.exchange.claims import delay_jobs
 from torc_framework.store.job_state import transitions
@@ -124,6 +124,8 @@ class ExchangeState:
 
     Attributes:
         jobs: The jobs that the reports name, by id.
+        recorded: The attempts of these jobs in the present run that have a result, as (job, attempt).
+        next_result: The id for the next result; there are as many as reports of ends.
         endings: Jobs that have reached an unblocking status, and whether they ended badly.
         ready: Jobs that have become ready.
         held: Jobs whose next attempt the server claims for the same runner.
@@ -139,6 +141,8 @@ class ExchangeState:
     is_canceled: bool
     events: TransactionEvents
     jobs: dict[int, ReportedJob]
+    recorded: set[Row]
+    next_result: int
     endings: dict[int, bool] = Factory(dict)
     ready: list[int] = Factory(list)
     held: list[int] = Factory(list)
@@ -147,13 +151,19 @@ class ExchangeState:
     has_interrupted: bool = False
 
 
-def reported_jobs(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> dict[int, ReportedJob]:
-    """Return those of the jobs that the workflow has, by id."""
-    return {
+def reported_jobs_later(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> Callable[[], dict[int, ReportedJob]]:
+    """Return a function that returns those of the jobs that the workflow has, by id (`Tx.rows_later`)."""
+    rows = tx.rows_for_later(_JOBS, job_ids)
+    return lambda: {
         id_: ReportedJob(id_, JobStatus(status), attempt_id, name, holder, bool(holder_active))
-        for owner, id_, status, attempt_id, name, holder, holder_active in tx.rows_for(_JOBS, job_ids)
+        for owner, id_, status, attempt_id, name, holder, holder_active in rows()
         if owner == workflow_id
     }
+
+
+def recorded_later(tx: Tx, reports: Sequence[EndedReport], run_id: int) -> LaterRows:
+    """Return a function that returns the recorded attempts of the jobs that reports name, as (job, attempt)."""
+    return tx.rows_for_later(_RECORDED, [report.job_id for report in reports], run_id)
 
 
 def record_started(state: ExchangeState, reports: Sequence[StartedReport]) -> None:
@@ -182,21 +192,19 @@ def record_started(state: ExchangeState, reports: Sequence[StartedReport]) -> No
 
 def record_ended(state: ExchangeState, reports: Sequence[EndedReport]) -> None:
     """Store that attempts ended, and end or retry their jobs."""
-    recorded = set(state.tx.rows_for(_RECORDED, [report.job_id for report in reports], state.run_id))
-    next_result = state.tx.new_ids(RESULT, len(reports))
     results: list[Row] = []
     stale: list[Row] = []
     mtimes: list[Row] = []
     outcomes = _EndingsByOutcome()
     for report in map(_as_recorded, reports):
         job, key = state.jobs.get(report.job_id), (report.job_id, report.attempt_id)
-        if job is None or not _is_unrecorded_ending(job, report, key in recorded):
+        if job is None or not _is_unrecorded_ending(job, report, key in state.recorded):
             continue
-        if key in recorded:
+        if key in state.recorded:
             stale.append((job.id, state.run_id, report.attempt_id))
-        recorded.add(key)
+        state.recorded.add(key)
         mtimes += [(mtime, file_id, state.workflow_id) for file_id, mtime in (report.file_mtimes or {}).items()]
-        result_id = next_result + len(results)
+        result_id, state.next_result = state.next_result, state.next_result + 1
         results.append(_result_row(result_id, report, state))
         if job.status is not JobStatus.CANCELED:
             _apply_ending(state, job, report, result_id, outcomes)

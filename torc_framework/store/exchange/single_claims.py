@@ -73,7 +73,7 @@ def claim_by_resources(tx: Tx, workflow_id: int, offer: Offer) -> ClaimedJobs:
         return ClaimedJobs([], CANCELED)
     if has_interrupted and offer.slots + offer.ahead > 0:
         resume_workflow(tx, workflow_id)
-    return _claim_and_describe(tx, choose_jobs(tx, workflow_id, offer))
+    return _claim_and_describe(tx, choose_jobs(tx, workflow_id, offer).job_ids)
 
 
 def claim_next(tx: Tx, workflow_id: int, limit: int) -> ClaimedJobs:
@@ -110,9 +110,10 @@ def _claim_and_describe(tx: Tx, job_ids: Sequence[int]) -> ClaimedJobs:
     """Claim jobs without a compute node; return their records in their order."""
     transitions.claimed(tx, None, job_ids)
     outputs: dict[str, dict[int, list[int]]] = {"output_file_ids": {}, "output_user_data_ids": {}}
-    for name, job_id, other in tx.rows_for(_OUTPUTS, job_ids):
-        outputs[name].setdefault(job_id, []).append(other)
+    outputs_of = tx.rows_for_later(_OUTPUTS, job_ids)
     records = [dict(zip(_COLUMNS, row, strict=True)) for row in tx.rows_for(_CLAIMED, job_ids)]
+    for name, job_id, other in outputs_of():
+        outputs[name].setdefault(job_id, []).append(other)
     by_id = {record["id"]: record for record in records}
     return ClaimedJobs([_record(by_id[job_id], outputs) for job_id in job_ids])
 

@@ -54,10 +54,11 @@ def count_endings(tx: Tx, endings: Mapping[int, bool]) -> list[int]:
     ids = list(endings)
     ended: Counter[int] = Counter()
     badly: Counter[int] = Counter()
-    for job_id, dependency in tx.rows_for(_DEPENDENTS, ids):
+    dependents = tx.rows_for_later(_DEPENDENTS, ids)
+    finished = _finished_groups(tx, endings)
+    for job_id, dependency in dependents():
         ended[job_id] += 1
         badly[job_id] += endings[dependency]
-    finished = _finished_groups(tx, endings)
     if finished:
         for job_id, group in tx.rows_for(_WAITERS_OF, list(finished)):
             ended[job_id] += 1

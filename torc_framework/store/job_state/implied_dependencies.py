@@ -67,7 +67,7 @@ def add_implied_dependencies(tx: Tx, workflow_id: int) -> bool:
     """
     if not tx.value(_HAS_UNRESOLVED, workflow_id):
         return False
-    added = sum(tx.run(statement, workflow_id) for statement in _IMPLIED)
+    added = sum(tx.changed(statement, workflow_id) for statement in _IMPLIED)
     _refuse_cycles(tx, workflow_id)
     tx.run(_RESOLVED, workflow_id)
     if added:

@@ -53,7 +53,7 @@ def prepare_job_deletion(tx: Tx, workflow_id: int, job_ids: Sequence[int], *, fo
 
 def request_stops(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> None:
     """Store requests to active runners to stop those of the jobs that they hold, before these are taken from them."""
-    if tx.run_for(_REQUEST_STOPS, job_ids):
+    if tx.changed_for(_REQUEST_STOPS, job_ids):
         tx.workflows_to_wake.add(workflow_id)
 
 

@@ -107,6 +107,7 @@ def propagate(
     Returns:
         Whether this has finished the workflow.
     """
+    unfinished = tx.rows_later(_UNFINISHED, events.workflow_id)
     changes = propagate_endings(tx, events, endings)
     events.jobs_ready(changes.ready)
     now_ready = [*ready, *changes.ready]
@@ -114,13 +115,20 @@ def propagate(
         tx.workflows_with_ready_jobs.add(events.workflow_id)
     if has_actions:
         count_triggers(tx, now_ready, [*endings, *changes.canceled])
-    return bool(endings) and not now_ready and announce_completion(tx, events)
+    if not endings or now_ready:
+        return False
+    if changes.canceled:
+        return announce_completion(tx, events)
+    ((is_unfinished,),) = unfinished()
+    return not is_unfinished and _announce_completion(tx, events)
 
 
 def announce_completion(tx: Tx, events: TransactionEvents) -> bool:
     """If the workflow is finished, trigger its actions, add the event and wake its runners; return whether it is."""
-    if not is_finished(tx, events.workflow_id):
-        return False
+    return is_finished(tx, events.workflow_id) and _announce_completion(tx, events)
+
+
+def _announce_completion(tx: Tx, events: TransactionEvents) -> bool:
     tx.workflows_to_wake.add(events.workflow_id)
     trigger_completion(tx, events.workflow_id)
     events.add("workflow_completed")

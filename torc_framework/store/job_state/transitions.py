@@ -115,123 +115,116 @@ _DISABLED = Statement(_change("disabled", _THIS), "job")
 _ENABLED = Statement(_change("enabled", _THIS), "job")
 
 
-def _count(tx: Tx, name: str, jobs: int) -> int:
-    """Count the jobs that a transition changed in `Tx.transition_counts`; return their number."""
-    if jobs:
-        tx.transition_counts[name] = tx.transition_counts.get(name, 0) + jobs
-    return jobs
-
-
 def found_blocked(tx: Tx, job_ids: Sequence[int]) -> int:
     """These jobs wait for jobs that will run again; their own results do not count any more."""
-    return _count(tx, "found_blocked", tx.run_for(_FOUND_BLOCKED, job_ids))
+    return tx.add_count("found_blocked", tx.changed_for(_FOUND_BLOCKED, job_ids))
 
 
 def all_found_blocked(tx: Tx, workflow_id: int) -> int:
     """`found_blocked` for every uninitialized job that has blockers."""
-    return _count(tx, "found_blocked", tx.run(_ALL_FOUND_BLOCKED, workflow_id))
+    return tx.add_count("found_blocked", tx.changed(_ALL_FOUND_BLOCKED, workflow_id))
 
 
 def found_ready(tx: Tx, workflow_id: int) -> int:
     """All jobs of the workflow without blockers become ready."""
-    return _count(tx, "found_ready", tx.run(_FOUND_READY, workflow_id))
+    return tx.add_count("found_ready", tx.changed(_FOUND_READY, workflow_id))
 
 
 def found_ready_alone(tx: Tx, job_id: int) -> int:
     """`found_ready` for one job."""
-    return _count(tx, "found_ready", tx.run(_FOUND_READY_ALONE, job_id))
+    return tx.add_count("found_ready", tx.changed(_FOUND_READY_ALONE, job_id))
 
 
-def found_ready_among(tx: Tx, job_ids: Sequence[int]) -> int:
+def found_ready_among(tx: Tx, job_ids: Sequence[int]) -> None:
     """`found_ready` for those of these jobs that have no blockers."""
-    return _count(tx, "found_ready", tx.run_for(_FOUND_READY_AMONG, job_ids))
+    tx.count_for("found_ready", _FOUND_READY_AMONG, job_ids)
 
 
 def found_ready_again(tx: Tx, workflow_id: int) -> int:
     """`found_ready` for terminated jobs and those in ``pending_failed``: they had no blockers when they ran."""
-    return _count(tx, "found_ready", tx.run(_FOUND_READY_AGAIN, workflow_id))
+    return tx.add_count("found_ready", tx.changed(_FOUND_READY_AGAIN, workflow_id))
 
 
-def unblocked(tx: Tx, job_ids: Sequence[int]) -> int:
+def unblocked(tx: Tx, job_ids: Sequence[int]) -> None:
     """The last blocker of these jobs is over."""
-    return _count(tx, "unblocked", tx.run_for(_UNBLOCKED, job_ids))
+    tx.count_for("unblocked", _UNBLOCKED, job_ids)
 
 
-def blocker_failed(tx: Tx, job_ids: Sequence[int]) -> int:
+def blocker_failed(tx: Tx, job_ids: Sequence[int]) -> None:
     """A blocker of these jobs ended badly, and they have ``cancel_on_blocking_job_failure``."""
-    return _count(tx, "blocker_failed", tx.run_for(_BLOCKER_FAILED, job_ids))
+    tx.count_for("blocker_failed", _BLOCKER_FAILED, job_ids)
 
 
-def claimed(tx: Tx, node_id: int | None, job_ids: Sequence[int]) -> int:
+def claimed(tx: Tx, node_id: int | None, job_ids: Sequence[int]) -> None:
     """A runner claimed these jobs."""
-    return _count(tx, "claimed", tx.run_for(_CLAIMED, job_ids, node_id))
+    tx.count_for("claimed", _CLAIMED, job_ids, node_id)
 
 
-def released(tx: Tx, job_ids: Sequence[int]) -> int:
+def released(tx: Tx, job_ids: Sequence[int]) -> None:
     """A runner released these jobs without starting them."""
-    return _count(tx, "released", tx.run_for(_RELEASED, job_ids))
+    tx.count_for("released", _RELEASED, job_ids)
 
 
-def attempt_started(tx: Tx, node_id: int | None, job_ids: Sequence[int]) -> int:
+def attempt_started(tx: Tx, node_id: int | None, job_ids: Sequence[int]) -> None:
     """Attempts of these jobs began on a runner."""
-    return _count(tx, "attempt_started", tx.run_for(_STARTED, job_ids, node_id))
+    tx.count_for("attempt_started", _STARTED, job_ids, node_id)
 
 
-def attempt_ended(tx: Tx, endings: Sequence[tuple[int, int, int | None, int]]) -> int:
+def attempt_ended(tx: Tx, endings: Sequence[tuple[int, int, int | None, int]]) -> None:
     """Attempts ended; each ending is (status, whether it ended badly, id of its result, job)."""
-    return _count(tx, "attempt_ended", tx.run_each(_ENDED, endings))
+    tx.count_each("attempt_ended", _ENDED, endings)
 
 
-def attempt_interrupted(tx: Tx, endings: Sequence[tuple[int, int]]) -> int:
+def attempt_interrupted(tx: Tx, endings: Sequence[tuple[int, int]]) -> None:
     """Attempts ended only because their runner had to end; each ending is (id of its result, job)."""
-    return _count(tx, "attempt_interrupted", tx.run_each(_INTERRUPTED, endings))
+    tx.count_each("attempt_interrupted", _INTERRUPTED, endings)
 
 
-def resumed(tx: Tx, job_ids: Sequence[int]) -> int:
+def resumed(tx: Tx, job_ids: Sequence[int]) -> None:
     """Those of these jobs that are interrupted become ready for their next attempt."""
-    return _count(tx, "resumed", tx.run_for(_RESUMED, job_ids))
+    tx.count_for("resumed", _RESUMED, job_ids)
 
 
 def recorded(tx: Tx, job_id: int, target: JobStatus, *, badly: bool, result_id: int | None) -> int:
     """A single call reported how the job ended; any earlier status is accepted."""
-    return _count(tx, "recorded", tx.run(_RECORDED, int(target), int(badly), result_id, job_id))
+    return tx.add_count("recorded", tx.changed(_RECORDED, int(target), int(badly), result_id, job_id))
 
 
-def attempt_retried(tx: Tx, job_ids: Sequence[int]) -> int:
+def attempt_retried(tx: Tx, job_ids: Sequence[int]) -> None:
     """These jobs become ready for another attempt after a failed one."""
-    return _count(tx, "attempt_retried", tx.run_for(_RETRIED, job_ids))
+    tx.count_for("attempt_retried", _RETRIED, job_ids)
 
 
-def attempt_lost(tx: Tx, job_ids: Sequence[int]) -> int:
+def attempt_lost(tx: Tx, job_ids: Sequence[int]) -> None:
     """The ends of these jobs' attempts were not observed; the jobs become ready for another."""
-    return _count(tx, "attempt_lost", tx.run_for(_LOST, job_ids))
+    tx.count_for("attempt_lost", _LOST, job_ids)
 
 
 def canceled(tx: Tx, workflow_id: int) -> int:
     """The workflow was canceled: all jobs that runners hold are canceled."""
-    return _count(tx, "canceled", tx.run(_CANCELED, workflow_id))
+    return tx.add_count("canceled", tx.changed(_CANCELED, workflow_id))
 
 
 def reset(tx: Tx, job_ids: Sequence[int]) -> int:
     """These jobs become uninitialized, with attempt 1."""
-    return _count(tx, "reset", tx.run_for(_RESET, job_ids))
+    return tx.add_count("reset", tx.changed_for(_RESET, job_ids))
 
 
 def all_reset(tx: Tx, workflow_id: int) -> int:
     """`reset` for every job of the workflow."""
-    return _count(tx, "reset", tx.run(_ALL_RESET, workflow_id))
+    return tx.add_count("reset", tx.changed(_ALL_RESET, workflow_id))
 
 
 def judged(tx: Tx, job_id: int, target: JobStatus) -> int:
     """A verdict was given on a job in ``pending_failed``; if it becomes ready, it has its next attempt."""
-    return _count(tx, "judged", tx.run(_JUDGED[target], job_id))
+    return tx.add_count("judged", tx.changed(_JUDGED[target], job_id))
 
 
 def disabled(tx: Tx, job_id: int) -> int:
     """A user disabled the job."""
-    return _count(tx, "disabled", tx.run(_DISABLED, job_id))
+    return tx.add_count("disabled", tx.changed(_DISABLED, job_id))
 
 
 def enabled(tx: Tx, job_id: int) -> int:
     """A user enabled the job again."""
-    return _count(tx, "enabled", tx.run(_ENABLED, job_id))
+    return tx.add_count("enabled", tx.changed(_ENABLED, job_id))

@@ -222,7 +222,7 @@ def delete_jobs(tx: Tx, workflow_id: int, job_ids: Sequence[int], *, force: bool
     waiting = dependents_of(tx, job_ids)
     remember_inputs(tx, waiting.job_ids)
     delete = Statement(sa.delete(t.JOB).where(t.JOB.c.id.in_(ids_param())))
-    count = tx.run_for(delete, job_ids)
+    count = tx.changed_for(delete, job_ids)
     count_structure_change(tx, workflow_id)
     events = TransactionEvents(workflow_id)
     done = propagate_deletion(tx, events, waiting)

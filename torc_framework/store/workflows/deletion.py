@@ -195,7 +195,7 @@ class _Slices:
         """Delete one slice; return the number of its rows."""
         begin = time.monotonic()
         with self._database.write_bulk(self._workflow_id) as tx:
-            count = tx.run(delete, *values)
+            count = tx.changed(delete, *values)
         took_s = time.monotonic() - begin
         if took_s < SLICE_S[0]:
             self._size = min(2 * self._size, _MOST)
