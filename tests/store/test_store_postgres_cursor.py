@@ -16,7 +16,7 @@ from torc_framework.store.database.base import NEW_WORKFLOW, Database
 from torc_framework.store.database.opening import open_database
 from torc_framework.store.database.postgres_cursor import PREPARED_AFTER, ConnectionStatements, PostgresCursor, numbered
 from torc_framework.store.database.postgres_dialect import PostgresTx
-from torc_framework.store.database.sql import Statement, Tx, insertion, param
+from torc_framework.store.database.sql import Statement, Tx, ids_param, insertion, param
 from torc_framework.store.errors import DatabaseError
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflows.plans import create_workflow
@@ -101,6 +101,20 @@ def test_a_statement_is_prepared_once_for_values_of_any_type(own: Database, work
         for value in (1, 2**20, 2**40, None, True) * PREPARED_AFTER:
             tx.rows(NAMES, value)
         assert len([text for text in prepared(tx) if "FROM file" in text]) == 1
+
+
+def test_a_connection_prepares_a_limited_number_of_statements(
+    own: Database, workflow: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Further ones, and those with many values, are run without; ids are looked up in lists of several lengths."""
+    monkeypatch.setattr(postgres_cursor, "MOST_PREPARED", 2)
+    by_ids = Statement(sa.select(t.FILE.c.name).where(t.FILE.c.id.in_(ids_param())))
+    with own.write(workflow) as tx:
+        for _ in range(2 * PREPARED_AFTER):
+            assert tx.rows_for(by_ids, [*range(1000), 2**40]) == tx.rows(NAMES, workflow) == [("first",)]
+            for length in (1, 2, 5, 20):
+                assert tx.rows_for(by_ids, range(2**40, 2**40 + length)) == []
+        assert len(prepared(tx)) == 2
 
 
 def test_changes_and_queries_are_sent_with_the_next_query(

@@ -25,6 +25,10 @@ from psycopg.pq import ExecStatus, PipelineStatus, TransactionStatus
 PREPARED_AFTER: Final = 5
 """Executions on a connection after which a statement is prepared there, as the driver's ``prepare_threshold`` has it.
 """
+MOST_PREPARED: Final = 1000
+"""Statements that are prepared on a connection at most."""
+_MOST_PREPARED_VALUES: Final = 64
+"""A statement with more values is not prepared: its plan takes much memory, and is a small part of its cost."""
 _MOST_WAITING: Final = 500
 """Statements that wait at most, so that they take little memory."""
 _CANCEL_TIMEOUT_S: Final = 5.0
@@ -32,9 +36,6 @@ _CANCEL_TIMEOUT_S: Final = 5.0
 _PLACEHOLDER: Final = re.compile("%[s%]")
 _STATE_KEY: Final = "torc_statements"
 _DONE: Final = frozenset({ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK})
-_TEXTS: Final = [PyFormat.TEXT] * 4096
-"""PostgreSQL reads every value as a text, and finds its type by the statement: values of any type fit one prepared one.
-"""
 
 
 @lru_cache(maxsize=4096)
@@ -75,10 +76,12 @@ class ConnectionStatements:
             found = info[_STATE_KEY] = cls(connection, Transformer(connection))
         return found
 
-    def is_due(self, text: str) -> bool:
-        """Return whether a statement that is about to be run is to be prepared before."""
-        if text in self.names:
+    def is_due(self, text: str, values: int) -> bool:
+        """Return whether a statement that is about to be run, with a number of values, is to be prepared before."""
+        if text in self.names or values > _MOST_PREPARED_VALUES or len(self.names) >= MOST_PREPARED:
             return False
+        if len(self._uses) > MOST_PREPARED:
+            self._uses.clear()
         self._uses[text] += 1
         return self._uses[text] > PREPARED_AFTER
 
@@ -172,7 +175,8 @@ class PostgresCursor:
         """
         if self._is_closed:
             raise psycopg.InterfaceError("the transaction is closed")
-        as_texts = self._statements.values.dump_sequence(values, _TEXTS[: len(values)]) if values else ()
+        # PostgreSQL finds the types of the texts by the statement, so that all values fit one prepared statement.
+        as_texts = self._statements.values.dump_sequence(values, [PyFormat.TEXT] * len(values)) if values else ()
         if len(self._waiting) == _MOST_WAITING:
             self.send_waiting()
         self._waiting.append(_Command(text, as_texts, on_result))
@@ -242,7 +246,8 @@ class PostgresCursor:
     def _results(self, commands: Sequence[_Command]) -> list[Any]:
         """Send commands; return the result of each, and of preparing a statement if that fails."""
         statements, libpq = self._statements, self._statements.connection.pgconn
-        new = list(dict.fromkeys(command.text for command in commands if statements.is_due(command.text)))
+        due = (command.text for command in commands if statements.is_due(command.text, len(command.values)))
+        new = list(dict.fromkeys(due))
         if len(commands) == 1 and not new:
             self._send(commands[0], statements.names.get(commands[0].text))
             return self._read_results()[:1]
