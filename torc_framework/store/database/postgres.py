@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from torc_framework.store.database.base import BUSY_TIMEOUT_MS, Database
 from torc_framework.store.database.base import driver_error as original_of
 from torc_framework.store.database.postgres_address import PostgresAddress
+from torc_framework.store.database.postgres_cursor import ConnectionStatements
 from torc_framework.store.database.postgres_dialect import DIALECT_URL, PostgresTx, register_adapters
 from torc_framework.store.database.postgres_locks import write_locks
 from torc_framework.store.database.sql import Tx
@@ -210,7 +211,8 @@ def _begin_locked(writer: sa.Connection, workflow_id: int | None, *, wait: bool)
     """Begin a transaction that holds its locks; return False if another transaction holds one that excludes them."""
     raw = _raw(writer)
     try:
-        answer = raw.execute("; ".join([_BEGIN, *write_locks(workflow_id, wait=wait)]), prepare=False)
+        first = ConnectionStatements.of(writer.connection).statements_before()
+        answer = raw.execute("; ".join([*first, _BEGIN, *write_locks(workflow_id, wait=wait)]), prepare=False)
     except psycopg.errors.LockNotAvailable:
         raw.rollback()
         return False
@@ -223,7 +225,8 @@ def _begin_locked(writer: sa.Connection, workflow_id: int | None, *, wait: bool)
 
 
 def _begin_reading(connection: sa.Connection) -> None:
-    _raw(connection).execute(_BEGIN_READING, prepare=False)
+    first = ConnectionStatements.of(connection.connection).statements_before()
+    _raw(connection).execute("; ".join([*first, _BEGIN_READING]), prepare=False)
 
 
 def _engine(address: PostgresAddress, *, pool_size: int, max_overflow: int) -> sa.Engine:

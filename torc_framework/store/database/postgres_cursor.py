@@ -10,6 +10,7 @@ Three things differ from the driver's own cursor:
 
 import re
 import select
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -27,6 +28,15 @@ PREPARED_AFTER: Final = 5
 """
 MOST_PREPARED: Final = 1000
 """Statements that are prepared on a connection at most."""
+REPLANNED_EACH_S: Final = 10.0
+"""Seconds after which prepared statements are planned anew.
+
+A plan that was made while a table was small may read all of it, and PostgreSQL keeps the plan until it analyzes the
+table.
+"""
+_DISCARD_PLANS: Final = "DISCARD PLANS"
+_MOST_COUNTED: Final = 10_000
+"""Statements whose executions are counted for `PREPARED_AFTER`; then the counts begin anew."""
 _MOST_PREPARED_VALUES: Final = 64
 """A statement with more values is not prepared: its plan takes much memory, and is a small part of its cost."""
 _MOST_WAITING: Final = 500
@@ -60,30 +70,39 @@ class ConnectionStatements:
     names: dict[str, bytes] = Factory(dict)
     _uses: Counter[str] = Factory(Counter)
     _named: int = 0
+    _planned_at: float = Factory(time.monotonic)
     _poll: select.poll = Factory(select.poll)
     _awaited: int = 0
 
     @classmethod
-    def of(cls, connection: "psycopg.Connection[Any]", info: dict[Any, Any]) -> "ConnectionStatements":
-        """Return what a connection keeps.
-
-        Args:
-            connection: The driver's connection.
-            info: What SQLAlchemy's pool keeps with this connection.
-        """
-        found: ConnectionStatements | None = info.get(_STATE_KEY)
+    def of(cls, pooled: Any) -> "ConnectionStatements":
+        """Return what a connection of SQLAlchemy's pool keeps."""
+        found: ConnectionStatements | None = pooled.info.get(_STATE_KEY)
         if found is None:
-            found = info[_STATE_KEY] = cls(connection, Transformer(connection))
+            found = pooled.info[_STATE_KEY] = cls.new(pooled.driver_connection)
         return found
+
+    @classmethod
+    def new(cls, connection: "psycopg.Connection[Any]") -> "ConnectionStatements":
+        """Return what a connection keeps that has run nothing."""
+        return cls(connection, Transformer(connection))
 
     def is_due(self, text: str, values: int) -> bool:
         """Return whether a statement that is about to be run, with a number of values, is to be prepared before."""
         if text in self.names or values > _MOST_PREPARED_VALUES or len(self.names) >= MOST_PREPARED:
             return False
-        if len(self._uses) > MOST_PREPARED:
+        if len(self._uses) >= _MOST_COUNTED:
             self._uses.clear()
         self._uses[text] += 1
         return self._uses[text] > PREPARED_AFTER
+
+    def statements_before(self) -> list[str]:
+        """Return the statements to be run before a transaction begins: now and then one that discards plans."""
+        now = time.monotonic()
+        if not self.names or now < self._planned_at + REPLANNED_EACH_S:
+            return []
+        self._planned_at = now
+        return [_DISCARD_PLANS]
 
     def new_name(self) -> bytes:
         """Return a name that no prepared statement of the connection has ever had."""
@@ -112,7 +131,7 @@ class ConnectionStatements:
             raise psycopg.OperationalError("the server does not answer")
 
 
-class _Command(NamedTuple):
+class _BoundStatement(NamedTuple):
     """A statement, its values as PostgreSQL reads them, and what is called with its result."""
 
     text: str
@@ -128,7 +147,7 @@ class PostgresCursor:
     """
 
     _statements: ConnectionStatements
-    _waiting: list[_Command] = Factory(list)
+    _waiting: list[_BoundStatement] = Factory(list)
     _result: Any = None
     _undo_from: int = field(default=0)
     """Number of the waiting commands that precede the latest savepoint."""
@@ -179,7 +198,7 @@ class PostgresCursor:
         as_texts = self._statements.values.dump_sequence(values, [PyFormat.TEXT] * len(values)) if values else ()
         if len(self._waiting) == _MOST_WAITING:
             self.send_waiting()
-        self._waiting.append(_Command(text, as_texts, on_result))
+        self._waiting.append(_BoundStatement(text, as_texts, on_result))
 
     def rows_later(self, text: str, values: Sequence[Any]) -> Callable[[], list[tuple[Any, ...]]]:
         """Run a query together with the next statement that cannot wait; return a function that returns its rows."""
@@ -243,20 +262,21 @@ class PostgresCursor:
         self._result = results[-1]
         return results
 
-    def _results(self, commands: Sequence[_Command]) -> list[Any]:
+    def _results(self, commands: Sequence[_BoundStatement]) -> list[Any]:
         """Send commands; return the result of each, and of preparing a statement if that fails."""
         statements, libpq = self._statements, self._statements.connection.pgconn
-        due = (command.text for command in commands if statements.is_due(command.text, len(command.values)))
-        new = list(dict.fromkeys(due))
+        new = {}
+        for command in commands:
+            if command.text not in new and statements.is_due(command.text, len(command.values)):
+                new[command.text] = statements.new_name()
         if len(commands) == 1 and not new:
             self._send(commands[0], statements.names.get(commands[0].text))
             return self._read_results()[:1]
-        names = {text: statements.new_name() for text in new}
         libpq.enter_pipeline_mode()
-        for text, name in names.items():
+        for text, name in new.items():
             libpq.send_prepare(name, numbered(text))
         for command in commands:
-            self._send(command, statements.names.get(command.text) or names.get(command.text))
+            self._send(command, statements.names.get(command.text) or new.get(command.text))
         libpq.pipeline_sync()
         prepared = [self._read_results()[0] for _ in new]
         results = [self._read_results()[0] for _ in commands]
@@ -264,10 +284,10 @@ class PostgresCursor:
         libpq.exit_pipeline_mode()
         failed = [result for result in prepared if result.status not in _DONE]
         if not failed:
-            statements.names.update(names)
+            statements.names.update(new)
         return [*failed, *results]
 
-    def _send(self, command: _Command, name: bytes | None) -> None:
+    def _send(self, command: _BoundStatement, name: bytes | None) -> None:
         libpq = self._statements.connection.pgconn
         if name is None:
             libpq.send_query_params(numbered(command.text), command.values)

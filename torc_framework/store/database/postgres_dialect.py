@@ -129,9 +129,7 @@ class PostgresTx(Tx):
     """`insert` sends this many rows and more by COPY, which takes two round trips and little time for each row."""
 
     def _new_cursor(self) -> PostgresCursor:
-        pooled = self._connection.connection
-        connection: Any = pooled.driver_connection
-        return PostgresCursor(ConnectionStatements.of(connection, pooled.info))
+        return PostgresCursor(ConnectionStatements.of(self._connection.connection))
 
     @property
     def connection(self) -> sa.Connection:

@@ -112,34 +112,9 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest, *, do_others_wa
         NotFoundError: there is no such workflow or compute node.
         RuleError: the runner belongs to another run than the present one, or a report has an impossible value.
     """
-    named = {r.job_id for r in request.started} | {r.job_id for r in request.ended} | set(request.released)
-    named.update(r.job_id for r in request.waiting)
-    rows = tx.rows_later(_WORKFLOW_AND_RUNNER, request.compute_node_id, request.compute_node_id, workflow_id)
-    jobs = reported_jobs_later(tx, workflow_id, sorted(named))
-    recorded = recorded_later(tx, request.ended, request.run_id)
-    first_result = tx.new_ids(RESULT, len(request.ended))
-    found = next(map(_WorkflowAndRunner._make, rows()), None)
-    if found is None:
-        raise NotFoundError("Workflow", workflow_id)
-    if request.run_id != found.run_id:
-        raise RuleError(f"Run ID mismatch: provided {request.run_id} but workflow status has {found.run_id}")
-    if found.runner_id is None:
-        raise NotFoundError("Compute node", request.compute_node_id)
+    found, state = _read_state(tx, workflow_id, request)
     if (found.last_heard_at or "") <= utc_text(time.time() - HEARD_EACH_S):  # times of this form compare as texts
         tx.run(_HEARD, utc_text(), request.compute_node_id)
-    events = TransactionEvents(workflow_id)
-    state = ExchangeState(
-        tx=tx,
-        workflow_id=workflow_id,
-        node_id=request.compute_node_id,
-        run_id=found.run_id,
-        is_canceled=bool(found.is_canceled),
-        events=events,
-        jobs=jobs(),
-        recorded=set(recorded()),
-        next_result=first_result,
-        has_interrupted=bool(found.has_interrupted),
-    )
     if request.started:
         record_started(state, request.started)
     refused: list[int] = []
@@ -161,8 +136,37 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest, *, do_others_wa
         refused += take_stop_requests(tx, request.compute_node_id, request.holding)
     reply.refused = refused
     reply.actions_due = count_due_actions(tx, workflow_id) if found.has_actions else 0
-    events.write(tx)
+    state.events.write(tx)
     return reply
+
+
+def _read_state(tx: Tx, workflow_id: int, request: ExchangeRequest) -> tuple[_WorkflowAndRunner, ExchangeState]:
+    """Return the workflow and the runner, and the exchange before anything is stored; raises as `exchange` does."""
+    named = {r.job_id for r in request.started} | {r.job_id for r in request.ended} | set(request.released)
+    named.update(r.job_id for r in request.waiting)
+    rows = tx.rows_later(_WORKFLOW_AND_RUNNER, request.compute_node_id, request.compute_node_id, workflow_id)
+    jobs = reported_jobs_later(tx, workflow_id, sorted(named))
+    recorded = recorded_later(tx, request.ended, request.run_id)
+    first_result = tx.new_ids(RESULT, len(request.ended))
+    found = next(map(_WorkflowAndRunner._make, rows()), None)
+    if found is None:
+        raise NotFoundError("Workflow", workflow_id)
+    if request.run_id != found.run_id:
+        raise RuleError(f"Run ID mismatch: provided {request.run_id} but workflow status has {found.run_id}")
+    if found.runner_id is None:
+        raise NotFoundError("Compute node", request.compute_node_id)
+    return found, ExchangeState(
+        tx=tx,
+        workflow_id=workflow_id,
+        node_id=request.compute_node_id,
+        run_id=found.run_id,
+        is_canceled=bool(found.is_canceled),
+        events=TransactionEvents(workflow_id),
+        jobs=jobs(),
+        recorded=recorded(),
+        next_result=first_result,
+        has_interrupted=bool(found.has_interrupted),
+    )
 
 
 def _workflow_and_runner(tx: Tx, workflow_id: int, node_id: int) -> _WorkflowAndRunner | None:

@@ -18,7 +18,7 @@ from torc_framework.models.exchange import EndedReport, StartedReport, WaitingRe
 from torc_framework.models.exits import ORPHANED_RETURN_CODE, ExitClass
 from torc_framework.models.failures import SEPARATE_BUDGET_CLASSES
 from torc_framework.models.statuses import END, LIVE, UNBLOCKING, JobStatus
-from torc_framework.store.database.sql import LaterRows, Row, Statement, Tx, ids_param, insertion, param
+from torc_framework.store.database.sql import Row, Statement, Tx, ids_param, insertion, param
 from torc_framework.store.errors import RuleError
 from torc_framework.store.exchange.claims import delay_jobs
 from torc_framework.store.job_state import transitions
@@ -47,11 +47,9 @@ _JOBS = Statement(
     .where(JOB.c.id.in_(ids_param()))
 )
 _RECORDED = Statement(
-    sa.select(RESULT.c.job_id, RESULT.c.attempt_id).where(
-        RESULT.c.job_id.in_(ids_param()), RESULT.c.run_id == param("run")
-    ),
-    "run",
+    sa.select(RESULT.c.job_id, RESULT.c.attempt_id, RESULT.c.run_id).where(RESULT.c.job_id.in_(ids_param()))
 )
+"""It has no condition on ``run_id``: PostgreSQL would read all results of the run while the table is small."""
 _FORGET = Statement(
     sa.delete(RESULT).where(
         RESULT.c.job_id == param("job"), RESULT.c.run_id == param("run"), RESULT.c.attempt_id == param("attempt")
@@ -141,7 +139,7 @@ class ExchangeState:
     is_canceled: bool
     events: TransactionEvents
     jobs: dict[int, ReportedJob]
-    recorded: set[Row]
+    recorded: set[tuple[int, int]]
     next_result: int
     endings: dict[int, bool] = Factory(dict)
     ready: list[int] = Factory(list)
@@ -161,9 +159,10 @@ def reported_jobs_later(tx: Tx, workflow_id: int, job_ids: Sequence[int]) -> Cal
     }
 
 
-def recorded_later(tx: Tx, reports: Sequence[EndedReport], run_id: int) -> LaterRows:
+def recorded_later(tx: Tx, reports: Sequence[EndedReport], run_id: int) -> Callable[[], set[tuple[int, int]]]:
     """Return a function that returns the recorded attempts of the jobs that reports name, as (job, attempt)."""
-    return tx.rows_for_later(_RECORDED, [report.job_id for report in reports], run_id)
+    rows = tx.rows_for_later(_RECORDED, [report.job_id for report in reports])
+    return lambda: {(job_id, attempt_id) for job_id, attempt_id, run in rows() if run == run_id}
 
 
 def record_started(state: ExchangeState, reports: Sequence[StartedReport]) -> None:
