@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, cast
 
+import psycopg
 import pytest
 from postgres_server import OWNER, PostgresServer
 
@@ -167,6 +168,14 @@ def test_a_missing_driver_is_told() -> None:
     last = done.stderr.strip().splitlines()[-1]
     assert "pip install '.[postgres]' in a clone" in last
     assert "sesame" not in last
+
+
+def test_an_old_client_library_is_told(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver without its binary package uses the system's libpq; here its version is a fake."""
+    monkeypatch.setattr(psycopg.capabilities, "_cache", {})
+    monkeypatch.setattr(psycopg.pq, "version", lambda: 130_014)
+    with pytest.raises(DatabaseError, match=r"is 13\.14; the feature requires libpq version 14\.0"):
+        open_database(url)
 
 
 # --- values -----------------------------------------------------------------------------------------

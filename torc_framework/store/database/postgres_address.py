@@ -87,11 +87,12 @@ class PostgresAddress:
         """Return the names of the database's tables, and its version, None if it belongs to another program.
 
         Raises:
-            DatabaseError: it cannot be reached, or its encoding is not UTF-8.
+            DatabaseError: it cannot be reached, its encoding is not UTF-8, or the driver uses a libpq before 14.
         """
         import psycopg
 
         try:
+            psycopg.capabilities.has_pipeline(check=True)
             with closing(self.connect()) as connection:
                 (encoding,) = connection.execute("SHOW server_encoding").fetchone() or ("",)
                 if encoding != _ENCODING:
