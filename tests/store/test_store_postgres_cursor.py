@@ -218,6 +218,20 @@ def test_many_statements_may_wait(own: Database, workflow: int) -> None:
     assert len(file_names(own, workflow)) == count + 1
 
 
+def test_ids_are_taken_however_many_statements_wait(
+    own: Database, workflow: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if some of the statements that take them are sent before the others."""
+    monkeypatch.setattr(postgres_cursor, "_MOST_WAITING", 7)
+    with own.write(workflow) as tx:
+        last = tx.new_ids(t.FILE, 1)
+        for waiting in range(7):
+            for _ in range(waiting):
+                tx.run(RENAME, "second", workflow)
+            first, last = last + 1, last + 3
+            assert tx.new_ids(t.FILE, 3) == first
+
+
 def test_the_transaction_of_an_error_that_was_caught_is_not_committed_silently(own: Database, workflow: int) -> None:
     """PostgreSQL answers a commit with a rollback then."""
 

@@ -155,8 +155,7 @@ class PostgresTx(Tx):
         """
         for statement in (*notifications, "COMMIT"):
             self._cursor.execute_later(statement)
-        committed = self._cursor.send_waiting()[-1]
-        if committed.command_status != b"COMMIT":
+        if self._cursor.send_waiting()[-1].command_status != b"COMMIT":
             raise psycopg.errors.InFailedSqlTransaction("the transaction had failed, and was rolled back")
 
     def new_ids(self, table: sa.Table, count: int) -> int:
@@ -166,10 +165,10 @@ class PostgresTx(Tx):
         lock, take = id_block(table.name)
         self._cursor.execute_later("SAVEPOINT ids")
         self._cursor.execute_later(lock)
-        self._cursor.execute_later(take, (count - 1,))
+        taken = self._cursor.rows_later(take, (count - 1,))
         self._cursor.execute_later("ROLLBACK TO ids")
-        self._cursor.execute_later("RELEASE ids")
-        last = self._cursor.send_waiting()[-3].get_value(0, 0)
+        self._cursor.execute("RELEASE ids")
+        ((last,),) = taken()
         return int(last) - count + 1
 
     def begin_savepoint(self, *, is_first: bool) -> None:
