@@ -166,7 +166,9 @@ class Bench:
         with sqlite3.connect(self.folder / "torc.db") as database:
             assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         database.close()
-        assert not (self.folder / "output" / ".torc_runner").exists(), "files of dead runners are left"
+        state, logs = self.folder / "output" / ".torc_runner", (self.folder / "output").glob("*.log")
+        left = [path.name for path in state.glob("*")] if state.exists() else None
+        assert left is None, f"files of dead runners are left: {left}; {[log.read_text()[-4000:] for log in logs]}"
 
 
 def mixed_codes(count: int, chance: random.Random) -> list[int]:
