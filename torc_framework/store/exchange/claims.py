@@ -194,7 +194,13 @@ class _ReadyQueue:
 
 def ready_requirements(tx: Tx, workflow_id: int) -> list[ParsedRequirements]:
     """Return the requirements that ready jobs have."""
-    return [_parsed(row) for row in tx.rows(_READY_REQUIREMENTS, workflow_id)]
+    return ready_requirements_later(tx, workflow_id)()
+
+
+def ready_requirements_later(tx: Tx, workflow_id: int) -> Callable[[], list[ParsedRequirements]]:
+    """Return a function that returns the requirements that ready jobs have (`Tx.rows_later`)."""
+    rows = tx.rows_later(_READY_REQUIREMENTS, workflow_id)
+    return lambda: [_parsed(row) for row in rows()]
 
 
 def requirements_by_id(tx: Tx, ids: Sequence[int]) -> dict[int, ParsedRequirements]:

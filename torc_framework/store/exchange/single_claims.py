@@ -2,7 +2,6 @@
 
 import heapq
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -14,7 +13,7 @@ from torc_framework.models.responses import ClaimedJobs, ReadyRequirements
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.database.sql import Row, Statement, Tx, first, ids_param, number, param
 from torc_framework.store.errors import NotFoundError
-from torc_framework.store.exchange.claims import choose_jobs, delayed_jobs, ready_requirements
+from torc_framework.store.exchange.claims import choose_jobs, delayed_jobs, ready_requirements_later
 from torc_framework.store.job_state import transitions
 from torc_framework.store.job_state.interruptions import IS_INTERRUPTED
 from torc_framework.store.record_kinds.jobs import COLUMNS
@@ -82,15 +81,17 @@ def claim_next(tx: Tx, workflow_id: int, limit: int) -> ClaimedJobs:
     Raises:
         NotFoundError: there is no such workflow.
     """
+    requirements = ready_requirements_later(tx, workflow_id)
     is_canceled, has_interrupted, has_delays = _state(tx, workflow_id)
     if is_canceled:
         return ClaimedJobs([], CANCELED)
     if has_interrupted and limit > 0:
         resume_workflow(tx, workflow_id)
+        requirements = ready_requirements_later(tx, workflow_id)
     early = delayed_jobs(tx, workflow_id) if has_delays else {}
     most = limit + len(early)
-    by_requirements = (tx.rows(_FIRST_OF, workflow_id, r.id, most) for r in ready_requirements(tx, workflow_id))
-    ready = (job_id for (job_id,) in chain.from_iterable(by_requirements) if job_id not in early)
+    by_requirements = [tx.rows_later(_FIRST_OF, workflow_id, each.id, most) for each in requirements()]
+    ready = (job_id for rows in by_requirements for (job_id,) in rows() if job_id not in early)
     return _claim_and_describe(tx, heapq.nsmallest(limit, ready))
 
 
