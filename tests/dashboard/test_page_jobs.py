@@ -37,12 +37,13 @@ def test_a_running_job_is_stopped_and_tried_again(page: DashPage, owner: DashRea
     workflow = owner.create(
         {"name": "stuck", "jobs": [{"name": "a", "command": f"while [ ! -e {tmp_path}/gate ]; do sleep 0.05; done"}]}
     )
-    owner.order("run", workflow, wait=0)
+    run = owner.order("run", workflow, wait=0)
     (job,) = owner.get("api/jobs", workflow_id=workflow)["items"]
     shown = page.show(f"w/{workflow}/j/{job['id']}")
     expect(shown.get_by_role("main")).to_contain_text("▶running", timeout=PATIENCE_MS)
     _confirm(shown, "Stop this job", f"torc jobs terminate {job['id']}")
     (tmp_path / "gate").touch()
+    owner.wait_for_end(run)  # until its runner has left, the dialog says that no job can be tried again
     shown.get_by_role("button", name="Retry this job…").click(timeout=PATIENCE_MS)
     dialog = shown.get_by_role("dialog")
     expect(dialog).to_contain_text("1 failed job runs again", timeout=PATIENCE_MS)

@@ -69,7 +69,10 @@ class DashReader:
 
     def run_to_its_end(self, workflow_id: int, **options: Any) -> Any:
         """Run a workflow here; return the run."""
-        run = self.order("run", workflow_id, options=options)
+        return self.wait_for_end(self.order("run", workflow_id, options=options))
+
+    def wait_for_end(self, run: Any) -> Any:
+        """Wait until a run has ended; return it."""
         while run["state"] == "running":
             run = self.get(f"dash/commands/{run['id']}", wait=20)
         return run

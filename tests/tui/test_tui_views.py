@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from people import Person, guarded_server, password_of
 from programs import Torc
 from textual.pilot import Pilot
-from tui_bench import Terminal, screen_text, tui_on, until
+from tui_bench import DEADLINE_S, Terminal, screen_text, tui_on, until
 
 from torc_framework.tui.app import TuiApp
 from torc_framework.tui.screens.timeline_screen import TimelineScreen
@@ -105,6 +106,14 @@ def test_without_samples(pending: int, own_server: str, work: Path) -> None:
 # --- timeline -------------------------------------------------------------------------------------
 
 
+async def until_shown_s(pilot: "Pilot[None]", screen: TimelineScreen, seconds: float) -> None:
+    """Wait until the timeline shows about so many seconds."""
+    end = time.monotonic() + DEADLINE_S
+    while (view := screen.pane.view) is None or view.to_s - view.from_s != pytest.approx(seconds, rel=0.1):
+        assert time.monotonic() < end, view
+        await pilot.pause(0.05)
+
+
 def test_timeline(measured: int, own_server: str, work: Path) -> None:
     """Rows by runner; keys move between attempts, zoom, scroll, and open the job."""
 
@@ -123,10 +132,7 @@ def test_timeline(measured: int, own_server: str, work: Path) -> None:
         whole = screen.pane.view
         assert whole is not None
         await pilot.press("plus", "plus")
-        await pilot.pause(0.5)
-        zoomed = screen.pane.view
-        assert zoomed is not None
-        assert zoomed.to_s - zoomed.from_s == pytest.approx((whole.to_s - whole.from_s) / 4, rel=0.1)
+        await until_shown_s(pilot, screen, (whole.to_s - whole.from_s) / 4)
         await pilot.press("full_stop", "0")
         await until(pilot, "4 attempts on 1 runner")
         await pilot.press("b")
