@@ -1,8 +1,9 @@
 """PostgreSQL only: statements that stay prepared, that are sent together, that fail, and that are interrupted."""
 
+import itertools
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -246,18 +247,23 @@ def test_the_transaction_of_an_error_that_was_caught_is_not_committed_silently(o
     assert file_names(own, workflow) == ["first"]
 
 
-@contextmanager
-def interrupted_after(seconds: float) -> Iterator[None]:
-    """Raise a `KeyboardInterrupt` in the block, as Ctrl-C does."""
+class TimerError(BaseException):
+    """Is raised by a timer, as `KeyboardInterrupt` is by Ctrl-C."""
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+def interrupt(work: Callable[[], object], after_s: float) -> None:
+    """Call a function that does not return, and interrupt it."""
+
+    def raise_error(*_: object) -> None:
+        raise TimerError
+
+    before = signal.signal(signal.SIGALRM, raise_error)
     try:
-        with pytest.raises(KeyboardInterrupt):
-            yield
+        signal.setitimer(signal.ITIMER_REAL, after_s)
+        work()
+        pytest.fail("the function has returned")
+    except TimerError:
+        return
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -268,10 +274,14 @@ def test_an_interrupt_ends_a_statement(own: Database, workflow: int, waiting: in
     """The transaction is rolled back, and the connection is used again; also with statements that waited."""
     with own.write(workflow) as tx:
         (before,) = tx.connection.exec_driver_sql("SELECT pg_backend_pid()").one()
-    with interrupted_after(0.3), own.write(workflow) as tx:
-        for _ in range(waiting):
-            tx.run(RENAME, "second", workflow)
-        tx.rows(SLEEP, 60)
+
+    def sleep() -> None:
+        with own.write(workflow) as tx:
+            for _ in range(waiting):
+                tx.run(RENAME, "second", workflow)
+            tx.rows(SLEEP, 600)
+
+    interrupt(sleep, 1.0)
     with own.write(workflow) as tx:
         assert tx.connection.exec_driver_sql("SELECT pg_backend_pid()").one() == (before,)
     assert file_names(own, workflow) == ["first"]
@@ -281,16 +291,19 @@ def test_interrupts_at_any_moment_leave_a_connection_that_works(postgres: Postgr
     """Between any two steps of sending statements and reading their results."""
     with psycopg.connect(postgres.url("postgres")) as connection:
         statements = ConnectionStatements.new(connection)
+
+        def run_transactions() -> None:
+            for number in itertools.count():
+                cursor = PostgresCursor(statements)
+                cursor.execute("BEGIN")
+                cursor.execute_later("SAVEPOINT one")
+                later = cursor.rows_later("SELECT %s::bigint", (number,))
+                cursor.execute("SELECT %s::bigint", (number + 1,))
+                assert (later(), cursor.fetchall()) == ([(number,)], [(number + 1,)])
+                cursor.execute("COMMIT")
+
         for number in range(200):
-            with interrupted_after(0.001 + number / 100_000):
-                for _ in range(100_000):
-                    cursor = PostgresCursor(statements)
-                    cursor.execute("BEGIN")
-                    cursor.execute_later("SAVEPOINT one")
-                    later = cursor.rows_later("SELECT %s::bigint", (number,))
-                    cursor.execute("SELECT %s::bigint", (number + 1,))
-                    assert (later(), cursor.fetchall()) == ([(number,)], [(number + 1,)])
-                    cursor.execute("COMMIT")
+            interrupt(run_transactions, 0.001 + number / 100_000)
             connection.rollback()
             last = PostgresCursor(statements)
             last.execute("SELECT %s::bigint", (number,))
