@@ -40,10 +40,19 @@ ROOT = Path(__file__).parents[1]
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 PLUGINS = ("local", "osmo", "recovery_oom", "recovery_ai", "sysexits", "slurm", "ssh", "k8s")
-INSTALL = [
-    *("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", ".[dev]"),
-    *(argument for plugin in PLUGINS for argument in ("-e", f"plugins/{plugin}")),
+PIP_INSTALL = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+INSTALLS = [
+    [*PIP_INSTALL, "hatchling>=1.27", "editables"],
+    [
+        *(*PIP_INSTALL, "--no-build-isolation", "--no-compile", "-e", ".[dev]"),
+        *(argument for plugin in PLUGINS for argument in ("-e", f"plugins/{plugin}")),
+    ],
 ]
+"""What installs the builder of the project, and then the project, its plugins and its tools.
+
+The builder is installed once and not for each of them anew, and Python compiles the modules that it imports: together
+this takes half of the time.
+"""
 INSTALLED = VENV / "installed"
 """Digest of the project files that the environment was made from."""
 CHECKS = [
@@ -203,7 +212,7 @@ def install() -> int:
         return 0
     if not PYTHON.exists():
         make_environment()
-    if status := step(INSTALL):
+    if status := next(filter(None, map(step, INSTALLS)), 0):
         return status
     INSTALLED.write_text(digest)
     return 0
