@@ -51,6 +51,24 @@ def test_a_running_job_is_stopped_and_tried_again(page: DashPage, owner: DashRea
     expect(shown.get_by_role("main")).to_contain_text("✓completed", timeout=PATIENCE_MS)
 
 
+def test_a_refused_retry_is_asked_for_again(page: DashPage, owner: DashReader) -> None:
+    """The open dialog offers it as soon as the runner, which was why it was refused, has left."""
+    workflow = owner.create({"name": "broken", "jobs": [{"name": "a", "command": "false"}]})
+    owner.run_to_its_end(workflow)
+    begun = {"pid": 1, "start_time": "2026-01-01T00:00:00Z", "is_active": True, "compute_node_type": "local"}
+    offer = {"num_cpus": 1, "memory_gb": 1.0, "num_gpus": 0, "num_nodes": 1}
+    made = owner.http.post("api/compute_nodes", json={"workflow_id": workflow, "hostname": "n1", **begun, **offer})
+    node = made.raise_for_status().json()
+    (job,) = owner.get("api/jobs", workflow_id=workflow)["items"]
+    shown = page.show(f"w/{workflow}/j/{job['id']}")
+    shown.get_by_role("button", name="Retry this job…").click(timeout=PATIENCE_MS)
+    dialog = shown.get_by_role("dialog")
+    expect(dialog).to_contain_text("1 active compute node", timeout=PATIENCE_MS)
+    owner.http.put(f"api/compute_nodes/{node['id']}", json={**node, "is_active": False}).raise_for_status()
+    expect(dialog).to_contain_text("1 failed job runs again", timeout=PATIENCE_MS)
+    expect(dialog).not_to_contain_text("active compute node")
+
+
 def test_the_events_of_a_job_of_a_large_workflow(page: DashPage, owner: DashReader) -> None:
     """They are found among those of all jobs, also under a name with quotes in it."""
     name = 'it\'s "first"'

@@ -2,6 +2,8 @@
 
 import { html, useEffect, useState } from "../vendor/ui.js";
 import { get, refreshes, send, server } from "../core/api.js";
+import { skipFirst } from "../core/data.js";
+import { changes } from "../core/live.js";
 import { commandKinds, runOrder } from "../core/orders.js";
 import { countText } from "../core/quantities.js";
 import { Command, Failure } from "./basics.js";
@@ -41,12 +43,21 @@ function RetryDialog({ id, q, about }) {
   const canRun = Boolean(commandKinds.value.run);
   const [runs, setRuns] = useState(canRun);
   useEffect(() => {
+    if (plan) return undefined; // what was shown is what is carried out
     let isShown = true;
-    planOf(id, q).then((found) => isShown && setPlan(found), (caught) => isShown && setError(caught));
+    const onPlan = (/** @type {Plan} */ found) => {
+      if (!isShown) return;
+      setPlan(found);
+      setError(null);
+    };
+    const ask = () => planOf(id, q).then(onPlan, (caught) => isShown && setError(caught));
+    ask();
+    const ends = [changes, refreshes].map((signal) => signal.subscribe(skipFirst(ask))); // a refusal may be over soon
     return () => {
       isShown = false;
+      ends.forEach((end) => end());
     };
-  }, []);
+  }, [plan]);
   const retry = async () => {
     if (!plan || isBusy) return;
     setBusy(true);
