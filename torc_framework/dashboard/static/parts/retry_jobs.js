@@ -2,8 +2,6 @@
 
 import { html, useEffect, useState } from "../vendor/ui.js";
 import { get, refreshes, send, server } from "../core/api.js";
-import { skipFirst } from "../core/data.js";
-import { changes } from "../core/live.js";
 import { commandKinds, runOrder } from "../core/orders.js";
 import { countText } from "../core/quantities.js";
 import { Command, Failure } from "./basics.js";
@@ -14,6 +12,7 @@ import { rowsOf } from "./row_pages.js";
 /** Statuses of jobs that can be retried. */
 export const RETRIED = ["failed", "terminated", "pending_failed"];
 const PAGE_JOBS = 1000;
+const ASKED_AGAIN_MS = 3000;
 
 /** @param {Record<string, number>} counts by status */
 export const retriedCount = (counts) => RETRIED.reduce((sum, label) => sum + (counts[label] ?? 0), 0);
@@ -45,17 +44,23 @@ function RetryDialog({ id, q, about }) {
   useEffect(() => {
     if (plan) return undefined; // what was shown is what is carried out
     let isShown = true;
-    const onPlan = (/** @type {Plan} */ found) => {
-      if (!isShown) return;
-      setPlan(found);
-      setError(null);
+    let timer = 0;
+    const ask = async () => {
+      try {
+        const found = await planOf(id, q);
+        if (!isShown) return;
+        setPlan(found);
+        setError(null);
+      } catch (caught) {
+        if (!isShown) return;
+        setError(/** @type {Error} */ (caught));
+        timer = setTimeout(ask, ASKED_AGAIN_MS); // a runner that is active now will leave
+      }
     };
-    const ask = () => planOf(id, q).then(onPlan, (caught) => isShown && setError(caught));
     ask();
-    const ends = [changes, refreshes].map((signal) => signal.subscribe(skipFirst(ask))); // a refusal may be over soon
     return () => {
       isShown = false;
-      ends.forEach((end) => end());
+      clearTimeout(timer);
     };
   }, [plan]);
   const retry = async () => {
@@ -106,11 +111,14 @@ function PlanText({ plan: { count, following, others } }) {
  * @returns {Promise<Plan>}
  */
 async function planOf(id, q) {
-  const [{ run_id: run }, { counts }, jobs] = await Promise.all([get(`api/workflows/${id}/status`), get(`api/workflows/${id}/job_counts`), failedJobs(id, q)]);
+  const { run_id: run } = await get(`api/workflows/${id}/status`);
+  const dryRun = (/** @type {any[]} */ repairs) => send("POST", `api/workflows/${id}/recoveries`, { run_id: run, repairs, dry_run: true });
+  await dryRun([]); // refuses before any jobs are read
+  const [{ counts }, jobs] = await Promise.all([get(`api/workflows/${id}/job_counts`), failedJobs(id, q)]);
   const repairs = jobs.map(({ id: job, attempt }) => ({ job_id: job, attempt_id: attempt, reason: "chosen by a person", decided_by: "dashboard" }));
   const order = { run_id: run, repairs };
   if (!jobs.length) return { order, count: 0, following: 0, others: 0 };
-  const receipt = await send("POST", `api/workflows/${id}/recoveries`, { ...order, dry_run: true });
+  const receipt = await dryRun(repairs);
   return { order, count: jobs.length, following: receipt.reset_count - jobs.length, others: retriedCount(counts) - jobs.length };
 }
 
