@@ -1,5 +1,6 @@
 """Start-up is a feature: what the program imports before it knows what it is asked."""
 
+import os
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import pytest
 
 HEAVY = {
     "alembic",
+    "attr",
     "http",
     "httpx",
     "jsonschema",
@@ -51,4 +53,31 @@ def test_the_help_of_a_group_imports_no_server_and_no_plugin(group: str) -> None
     """Neither does the help of a command that will need them when it is called."""
     modules = imported(group, "--help")
     tops = {name.partition(".")[0] for name in modules}
-    assert tops & (HEAVY - {"http", "msgspec"}) == set()
+    assert tops & (HEAVY - {"attr", "http", "msgspec"}) == set()
+
+
+def test_nothing_heavy_is_imported_before_the_server_of_a_run_starts() -> None:
+    """The server imports its own modules meanwhile, which takes longer than those of the command."""
+    code = """
+import sys
+import torc_framework.embedded.process as process
+
+class Started(BaseException): pass
+
+def start(self): raise Started
+
+process.EarlyServerProcess.__init__ = start
+from torc_framework.cli.programs.torc import main
+sys.argv = ["torc", "run", "workflow.yaml"]
+try:
+    main()
+except Started:
+    print(*sys.modules)
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TORC")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, cwd="/"
+    )
+    modules = set(done.stdout.split())
+    assert "torc_framework.cli.programs.early_start" in modules
+    assert HEAVY & modules == set()

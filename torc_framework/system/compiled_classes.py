@@ -18,9 +18,9 @@ from torc_framework.system.cached_facts import cache_folder, read_own, write_own
 MAX_TEXTS: Final = 2_000
 """Most texts that are kept, four times those of all commands; beyond that, the file begins anew."""
 _KIND: Final = "classes"
-_SALT: Final = re.compile(r"^ +-?[0-9]+,$", re.MULTILINE)
-"""The line of a hash method with the number by which hashes of one class differ from those of others; attrs makes
-another one in each process, and any does."""
+_SALT: Final = re.compile(r"hash\(\(\n +-?[0-9]+,")
+"""The begin of a hash method with the number by which hashes of one class differ from those of others; attrs makes
+another one in each process, and any does. A pattern that begins with fixed text is found ten times faster."""
 
 _Texts = dict[tuple[str, str], bytes]
 """Marshalled code by the text and the name of its file."""

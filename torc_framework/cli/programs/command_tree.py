@@ -1,6 +1,7 @@
 """The tree of commands of ``torc``: the table of core commands, and the command that is the program itself."""
 
 import importlib
+from functools import cached_property
 from typing import Annotated, Any, Final
 
 import typer
@@ -17,6 +18,7 @@ from torc_framework.cli.shared.app import (
     refuse_command,
 )
 from torc_framework.cli.shared.help_pages import CONTEXT_SETTINGS, HelpPages
+from torc_framework.entry_points import InstalledEntryPoint
 from torc_framework.system.compiled_classes import use_kept_code
 
 COMMAND_SECTIONS: Final = {
@@ -76,15 +78,19 @@ class ProgramCommand(HelpPages, FastParameters, TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{**settings, "params": [*settings.get("params", []), *global_options(hidden=False)]})
 
+    @cached_property
+    def _of_plugins(self) -> dict[str, list[InstalledEntryPoint]]:
+        return plugin_commands_of_group("")
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the core's commands, then those of plugins."""
-        return [*CORE_COMMANDS, *sorted(set(plugin_commands_of_group("")).difference(CORE_COMMANDS))]
+        return [*CORE_COMMANDS, *sorted(set(self._of_plugins).difference(CORE_COMMANDS))]
 
     def get_command(self, ctx: Any, name: str) -> Any:
         """Return a command's name and help for the list of commands, without importing it."""
         if name in CORE_COMMANDS:
             return TyperCommand(name, help=f"{CORE_COMMANDS[name][1]}.")
-        return command_placeholder(name, plugin_commands_of_group("").get(name))
+        return command_placeholder(name, self._of_plugins.get(name))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Import the module of the command that is called."""
@@ -94,7 +100,7 @@ class ProgramCommand(HelpPages, FastParameters, TyperGroup):
             command = typer.main.get_command(
                 importlib.import_module(f"torc_framework.cli.commands.{CORE_COMMANDS[name][0]}").app
             )
-        elif entries := plugin_commands_of_group("").get(name):
+        elif entries := self._of_plugins.get(name):
             note_disabled_plugins(ctx, args)
             command = load_plugin_command(ctx, name, entries)
         else:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
@@ -186,21 +186,23 @@ class GroupWithPluginCommands(HelpPages, FastParameters, TyperGroup):
     def __init__(self, *, params: list[Any] | None = None, **settings: Any) -> None:
         super().__init__(params=_with_global_options(params), **settings)
 
+    @cached_property
+    def _of_plugins(self) -> dict[str, list[InstalledEntryPoint]]:
+        return plugin_commands_of_group(self.name or "")
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the group's own commands, then those of plugins."""
-        return [*super().list_commands(ctx), *sorted(plugin_commands_of_group(self.name or ""))]
+        return [*super().list_commands(ctx), *sorted(self._of_plugins)]
 
     def get_command(self, ctx: Any, name: str) -> Any:
         """Return a command; one of a plugin is represented by its name and help, without importing it."""
-        return super().get_command(ctx, name) or command_placeholder(
-            name, plugin_commands_of_group(self.name or "").get(name)
-        )
+        return super().get_command(ctx, name) or command_placeholder(name, self._of_plugins.get(name))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Find a command, import it if it is a plugin's, or end with a usage error that names the nearest one."""
         name = args[0]
         if not name.startswith("-") and super().get_command(ctx, name) is None:
-            if entries := plugin_commands_of_group(self.name or "").get(name):
+            if entries := self._of_plugins.get(name):
                 note_disabled_plugins(ctx, args)
                 return name, load_plugin_command(ctx, name, entries), args[1:]
             refuse_command(ctx, self.name or "", name, self.list_commands(ctx))

@@ -8,10 +8,9 @@ can be deleted when Typer reads plain types without pydantic.
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, NamedTuple, get_args, get_origin
 
 import typer
-from attrs import frozen
 
 _TRUTH_VALUES: Final = {
     "1": True,
@@ -47,9 +46,8 @@ def _choice_reader(kind: Any) -> tuple[str, Callable[[Any], Any]] | None:
     return f"one of {', '.join(words)}", lambda text: words[str(text).lower()]
 
 
-@frozen
-class _ValueReader:
-    """Replaces Typer's converter of one parameter."""
+class _ValueReader(NamedTuple):
+    """Replaces Typer's converter of one parameter; a named tuple, as in `torc_framework.distributions`."""
 
     called: str
     reader: Callable[[Any], Any]
