@@ -12,13 +12,13 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from archives import unpack
 from k8s_cluster import RUN, script
 
 ROOT: Final = Path(__file__).parents[2]
@@ -93,8 +93,7 @@ def _digest(files: list[Path]) -> str:
 
 
 def _build_torc(root: Path) -> None:
-    with tarfile.open(CACHE / "python.tar") as archive:
-        archive.extractall(root, filter="fully_trusted")
+    unpack(CACHE / "python.tar", root)
     site = root / SITE
     shutil.copytree(_requirements(), site, dirs_exist_ok=True)
     plugin = ROOT / "plugins" / "local"

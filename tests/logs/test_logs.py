@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from archives import unpack
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -154,8 +155,7 @@ def test_a_bundle_is_analyzed_like_its_folder(output: Path, tmp_path: Path) -> N
     assert (made.path, made.workflow_id, made.files) == (str(tmp_path / "wf3.tar.gz"), 3, 5)
     kinds = analyze(output, PATTERNS).counts
     assert analyze(Path(made.path), PATTERNS).counts == kinds
-    with tarfile.open(made.path) as archive:
-        archive.extractall(tmp_path / "there", filter="data")
+    unpack(Path(made.path), tmp_path / "there")
     assert analyze(tmp_path / "there" / "wf3", PATTERNS).counts == kinds
     metadata = json.loads((tmp_path / "there" / "wf3" / "bundle_metadata.json").read_text())
     assert (metadata["workflow_ids"], metadata["torc_version"]) == ([3], "1")
@@ -191,8 +191,7 @@ def test_a_bundle_names_its_workflow(output: Path, tmp_path: Path) -> None:
     """Also after it was unpacked, and if no log has the workflow in its name; without control characters."""
     made = Path(bundle(output, tmp_path, facts=NAMED).path)
     assert analyze(made, PATTERNS).workflow_name == "sweep \\x1b[1m"
-    with tarfile.open(made) as archive:
-        archive.extractall(tmp_path / "there", filter="data")
+    unpack(made, tmp_path / "there")
     found = analyze(tmp_path / "there", PATTERNS, job_id=7)
     assert (found.workflow_id, found.workflow_name) == (3, "sweep \\x1b[1m")
     assert analyze(output, PATTERNS).workflow_name is None

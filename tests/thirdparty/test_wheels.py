@@ -16,6 +16,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from archives import unpack
 from attrs import frozen
 from programs import isolated_environment
 
@@ -164,9 +165,7 @@ def test_a_source_distribution_is_complete(project: Path, tmp_path: Path) -> Non
     source = copied(project, tmp_path / "sources")
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path], cwd=source, check=True)
     (archive,) = tmp_path.glob("*.tar.gz")
-    (tmp_path / "unpacked").mkdir()
-    # Not with `tarfile`: from 3.12 on it wants a filter, which Python 3.11.2 does not know.
-    subprocess.run(["tar", "-xf", archive, "-C", tmp_path / "unpacked"], check=True)
+    unpack(archive, tmp_path / "unpacked")
     (folder,) = (tmp_path / "unpacked").iterdir()
     (package,) = (path.parent for path in project.glob("torc_*/__init__.py"))
     there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
