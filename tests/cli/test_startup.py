@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_the_help_of_a_group_imports_no_server_and_no_plugin(group: str) -> None
     assert tops & (HEAVY - {"attr", "http", "msgspec"}) == set()
 
 
-def test_nothing_heavy_is_imported_before_the_server_of_a_run_starts() -> None:
+def test_nothing_heavy_is_imported_before_the_server_of_a_run_starts(tmp_path: Path) -> None:
     """The server imports its own modules meanwhile, which takes longer than those of the command."""
     code = """
 import sys
@@ -74,10 +75,10 @@ try:
 except Started:
     print(*sys.modules)
 """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("TORC")}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, cwd="/"
-    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("TORC", "XDG"))}
+    environment["HOME"] = str(tmp_path)  # where no configuration names a server
+    call = [sys.executable, "-c", code]
+    done = subprocess.run(call, capture_output=True, text=True, check=True, env=environment, cwd=tmp_path)
     modules = set(done.stdout.split())
     assert "torc_framework.cli.programs.early_start" in modules
     assert HEAVY & modules == set()

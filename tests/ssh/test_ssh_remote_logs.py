@@ -83,7 +83,7 @@ def test_a_collection_that_is_cut_goes_on(torc: ClientTorc) -> None:
     target = torc.folder / "remote_logs" / "h1"
 
     def partial_bytes() -> int:
-        with suppress(FileNotFoundError):  # the part of a small file has got its name meanwhile
+        with suppress(FileNotFoundError):  # a file that is whole has got its name meanwhile
             return sum(path.stat().st_size for path in target.glob(".torc-part-*"))
         return 0
 

@@ -5,7 +5,7 @@ Files, later ones win: ``/etc/torc/config.toml``, ``torc/config.toml`` in the us
 key ``client.run.num_cpus`` is ``TORC_CLIENT__RUN__NUM_CPUS``.
 
 Only the module that finds the files is imported with this package: `torc_framework.cli.programs.early_start` needs it
-before anything else, and the others take three times as long to import.
+before anything else, and the others take longer to import.
 """
 
 from typing import TYPE_CHECKING, Any
