@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -87,15 +88,18 @@ def wall(command: list[Any], cwd: Path, env: dict[str, str] | None = None) -> fl
 
 
 def compile_packages() -> None:
-    """Compile the measured packages.
+    """Compile the measured packages, and all others of the environment.
 
-    Where PYTHONDONTWRITEBYTECODE is set, as in many container images, a package that is installed in place would be
-    compiled again at every start, which takes longer than the rest of the start.
+    Where PYTHONDONTWRITEBYTECODE is set, as in many container images, a package that was installed in place, or with
+    ``pip install --no-compile`` as by tests/all.py, would be compiled again at every start, which takes longer than the
+    rest of the start.
     """
     for name in PACKAGES:
         found = importlib.util.find_spec(name)
         for folder in (found.submodule_search_locations or []) if found else []:
             compileall.compile_dir(folder, quiet=1)
+    for folder in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
+        compileall.compile_dir(folder, quiet=2)  # some packages contain templates that are no Python
 
 
 def run_torc(base: Path, spec: Path, *options: str) -> Sample:

@@ -12,9 +12,11 @@ import psutil
 import pytest
 
 from torc_framework.cli.programs.early_start import start_early
+from torc_framework.config.sections import Sections
 from torc_framework.embedded.process import EarlyServerProcess
 from torc_framework.embedded.server import EmbeddedServer
 from torc_framework.errors import OperatorError
+from torc_framework.models.settings import setting_entries
 
 TORC = str(Path(sys.executable).with_name("torc"))
 MARK = "EARLY_START_TEST"
@@ -72,7 +74,15 @@ def test_other_commands_start_none(words: str) -> None:
     assert start_early(words.split()) is None
 
 
-@pytest.mark.parametrize("name", ["TORC_API_URL", "TORC_CLIENT__API_URL", "TORC_CLIENT__KEEP_SERVER"])
+def variables_of(*paths: tuple[str, ...]) -> list[str]:
+    """Return the environment variables that set these settings."""
+    entries = [entry for entry in setting_entries(Sections) if entry.path in paths]
+    assert len(entries) == len(paths)
+    regular = ["TORC_" + "__".join(entry.path).upper() for entry in entries]
+    return [*regular, *(name for entry in entries for name in entry.facts.variables)]
+
+
+@pytest.mark.parametrize("name", variables_of(("client", "api_url"), ("client", "keep_server")))
 def test_a_variable_may_name_another_server(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The command itself finds out whether it does."""
     monkeypatch.setenv(name, "x")

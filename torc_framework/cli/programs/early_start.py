@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 _COMMAND: Final = "run"
 _WITHOUT_SERVER: Final = ("-h", "--help", "--url")
 """Options with which the command needs no embedded server."""
-_VARIABLES: Final = ("TORC_API_URL", "TORC_CLIENT__API_URL", "TORC_CLIENT__KEEP_SERVER", "_TORC_COMPLETE")
-"""Those that name another server, and that of a shell that asks for completions."""
+_VARIABLES: Final = (
+    *("TORC_API_URL", "TORC_CLIENT__API_URL"),
+    *("TORC_KEEP_SERVER", "TORC_CLIENT__KEEP_SERVER"),
+    "_TORC_COMPLETE",
+)
+"""Those that may name another server, and that of a shell that asks for completions."""
 _SETTINGS: Final = (b"api_url", b"keep_server")
 """Words of configuration files that may name another server."""
 
