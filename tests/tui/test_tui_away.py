@@ -106,6 +106,30 @@ def test_no_server_at_the_start(server: OwnServer, work: Path) -> None:
     asyncio.run(whole())
 
 
+@pytest.mark.parametrize("key", ["enter", "m"])
+def test_escape_gives_up_what_has_not_come(server: OwnServer, work: Path, key: str) -> None:
+    """A screen whose content comes after Escape is not shown; one that is still wanted is."""
+
+    async def whole() -> None:
+        app = tui_on(server.url, work)
+        async with app.run_test(size=(100, 30)) as pilot:
+            await until(pilot, "[SSE Live]")
+            await pilot.press("2", "right")
+            await until(pilot, "1 of 300")
+            server.signal(signal.SIGSTOP)
+            await pilot.press(key, "escape")
+            assert app.main.details.has_focus, "Escape did that alone"
+            server.signal(signal.SIGCONT)
+            await pilot.press("r", "end")
+            await until(pilot, "300 of 300")
+            await pilot.pause(0.5)
+            assert app.screen is app.main
+            await pilot.press(key)
+            await until(pilot, "q close" if key == "enter" else "Resource use")
+
+    asyncio.run(whole())
+
+
 async def press_everything(app: TuiApp, pilot: "Pilot[None]") -> None:
     """Press keys of all kinds; each is answered at once, and none needs the server."""
     for key in ("down", "up", "pagedown", "end", "home", "3", "6", "7", "8", "1", "2", "enter", "escape", "right"):

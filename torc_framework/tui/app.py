@@ -194,13 +194,9 @@ class TuiApp(TerminalApp):
         self.main.set_focus(self.main.workflows if name == "workflows" else self.main.details)
 
     def action_step_back(self) -> None:
-        """Clear the filter; without one go back to the workflows."""
-        if self.main.queries.pop(self.main.tab, None):
-            self.main.show_tab(self.main.tab)
-        elif self.main.tab == DAG and self.main.graph_part:
-            self.main.show_graph()
-        else:
-            self.main.workflows.focus()
+        """Give up what was asked for and has not come; else clear the filter; without one go back to the workflows."""
+        if not self.job_views.give_up():
+            self.main.step_back()
 
     def on_virtual_table_chosen(self, event: VirtualTable.Chosen) -> None:
         """Show more about a row."""

@@ -1,9 +1,10 @@
 """Screens about one job or one workflow: its attempts, logs, plots, timeline, and the jobs that wait for a verdict."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual.binding import BindingType
+from textual.screen import Screen
 
 from torc_framework.models.progress import WorkflowOverview
 from torc_framework.models.records import JobRecord, ResultRecord, ScheduledComputeNodeRecord
@@ -39,6 +40,11 @@ class JobScreen(TextScreen):
         super().__init__(title, lines, hint)
         self._views, self._job_id = views, job_id
 
+    def action_close(self) -> None:
+        """Close the screen, and show nothing more of the job that has not come."""
+        self._views.give_up()
+        super().action_close()
+
     def action_more(self, name: str) -> None:
         """Show more about the job."""
         getattr(self._views, name)(self._job_id)
@@ -57,6 +63,28 @@ class JobViews:
 
     def __init__(self, host: ScreenHost) -> None:
         self._host = host
+        self._awaited: object | None = None
+        """Stands for the screen that was asked for last, until its content has come or Escape was pressed."""
+
+    def give_up(self) -> bool:
+        """Show no screen any more whose content has not come; return whether there was one."""
+        was_awaited, self._awaited = self._awaited is not None, None
+        return was_awaited
+
+    def _open(self, kind: str, request: "Callable[[TorcClient], Any]", screen: Callable[[Any], Screen[Any]]) -> None:
+        """Ask for what a screen shows, and show it once that has come, unless another one is awaited or none."""
+        self._awaited = asked = object()
+
+        def take(answer: Any) -> None:
+            if self._awaited is asked:
+                self._awaited = None
+                self._host.show(screen(answer))
+
+        def fail() -> None:
+            if self._awaited is asked:
+                self._awaited = None
+
+        self._host.ask(kind, request, take, fail)
 
     def _workflow(self) -> WorkflowOverview | None:
         found = self._host.view.workflow
@@ -72,10 +100,10 @@ class JobViews:
 
         context, width = self._host.setup.context, self._host.size.width
         if (found := self._workflow()) is not None:
-            self._host.ask(
+            self._open(
                 "job",
                 lambda client: job_lines(context, client, found.id, job_id, width),
-                lambda lines: self._host.show(JobScreen(f"Job {job_id}", lines, self, job_id)),
+                lambda lines: JobScreen(f"Job {job_id}", lines, self, job_id),
             )
 
     def logs(self, job_id: int, run_id: int | None = None, attempt_id: int | None = None) -> None:
@@ -106,10 +134,10 @@ class JobViews:
 
         context = self._host.setup.context
         if (found := self._workflow()) is not None:
-            self._host.ask(
+            self._open(
                 "plots",
                 lambda client: read_job_plots(context, client, found.id, job_id),
-                lambda plots: self._host.show(UsageScreen(f"Resource use of job {job_id}", plots)),
+                lambda plots: UsageScreen(f"Resource use of job {job_id}", plots),
             )
 
     def explain(self, job_id: int) -> None:
@@ -158,10 +186,10 @@ class JobViews:
         from torc_framework.tui.screens.usage_screen import UsageScreen, read_workflow_plots
 
         if (found := self._workflow()) is not None:
-            self._host.ask(
+            self._open(
                 "plots",
                 lambda client: read_workflow_plots(client, found.id, found.workflow.name),
-                lambda plots: self._host.show(UsageScreen(f"Resource use of workflow {found.id}", plots)),
+                lambda plots: UsageScreen(f"Resource use of workflow {found.id}", plots),
             )
 
     def timeline(self) -> None:

@@ -223,6 +223,15 @@ class MainScreen(Screen[None]):
 
     # --- tabs -------------------------------------------------------------------------------------
 
+    def step_back(self) -> None:
+        """Clear the filter; without one go back to the workflows."""
+        if self.queries.pop(self.tab, None):
+            self.show_tab(self.tab)
+        elif self.tab == DAG and self.graph_part:
+            self.show_graph()
+        else:
+            self.workflows.focus()
+
     def show_tab(self, name: str) -> None:
         """Show a tab, from its beginning."""
         self.tab = name
