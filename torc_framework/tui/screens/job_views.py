@@ -72,7 +72,7 @@ class JobViews:
         return was_awaited
 
     def _open(self, kind: str, request: "Callable[[TorcClient], Any]", screen: Callable[[Any], Screen[Any]]) -> None:
-        """Ask for what a screen shows, and show it once that has come, unless another one is awaited or none."""
+        """Ask for what a screen shows; show it when that has come, unless Escape or another such request came first."""
         self._awaited = asked = object()
 
         def take(answer: Any) -> None:
