@@ -117,7 +117,9 @@ def test_escape_gives_up_what_has_not_come(server: OwnServer, work: Path, key: s
             await pilot.press("2", "right")
             await until(pilot, "1 of 300")
             server.signal(signal.SIGSTOP)
-            await pilot.press(key, "escape")
+            await pilot.press(key)
+            await pilot.pause()  # until the app has got the message of the table
+            await pilot.press("escape")
             assert app.main.details.has_focus, "Escape did that alone"
             server.signal(signal.SIGCONT)
             await pilot.press("r", "end")
@@ -134,4 +136,5 @@ async def press_everything(app: TuiApp, pilot: "Pilot[None]") -> None:
     """Press keys of all kinds; each is answered at once, and none needs the server."""
     for key in ("down", "up", "pagedown", "end", "home", "3", "6", "7", "8", "1", "2", "enter", "escape", "right"):
         await pilot.press(key)
+        await pilot.pause()  # until the app has got what a widget says about the key
         assert footer_of(app)
