@@ -106,9 +106,18 @@ def test_no_server_at_the_start(server: OwnServer, work: Path) -> None:
     asyncio.run(whole())
 
 
-@pytest.mark.parametrize("key", ["enter", "m"])
-def test_escape_gives_up_what_has_not_come(server: OwnServer, work: Path, key: str) -> None:
-    """A screen whose content comes after Escape is not shown; one that is still wanted is."""
+@pytest.mark.parametrize(
+    ("keys", "shown"),
+    [
+        (["enter"], "q close"),
+        (["3", "2", "enter"], "q close"),
+        (["3", "2", "l"], "q close"),
+        (["m"], "Resource use"),
+        (["d"], "Deletes 300 jobs"),
+    ],
+)
+def test_escape_gives_up_what_has_not_come(server: OwnServer, work: Path, keys: list[str], shown: str) -> None:
+    """A screen whose content, or whose row, comes after Escape is not shown; one that is still wanted is."""
 
     async def whole() -> None:
         app = tui_on(server.url, work)
@@ -117,17 +126,38 @@ def test_escape_gives_up_what_has_not_come(server: OwnServer, work: Path, key: s
             await pilot.press("2", "right")
             await until(pilot, "1 of 300")
             server.signal(signal.SIGSTOP)
-            await pilot.press(key)
+            await pilot.press(*keys)
             await pilot.pause()  # until the app has got the message of the table
             await pilot.press("escape")
             assert app.main.details.has_focus, "Escape did that alone"
             server.signal(signal.SIGCONT)
+            await until(pilot, "1 of 300")
+            await pilot.pause(0.5)
             await pilot.press("r", "end")
             await until(pilot, "300 of 300")
+            await pilot.press(*keys)
+            await until(pilot, shown)
+
+    asyncio.run(whole())
+
+
+def test_another_screen_gives_up_what_has_not_come(server: OwnServer, work: Path) -> None:
+    """The question of a deletion that comes late does not take the keys that are meant for the screen shown since."""
+
+    async def whole() -> None:
+        app = tui_on(server.url, work)
+        async with app.run_test(size=(100, 30)) as pilot:
+            await until(pilot, "[SSE Live]")
+            server.signal(signal.SIGSTOP)
+            await pilot.press("2", "right", "l", "d", "question_mark")
+            await until(pilot, "Shift-Tab")
+            server.signal(signal.SIGCONT)
             await pilot.pause(0.5)
-            assert app.screen is app.main
-            await pilot.press(key)
-            await until(pilot, "q close" if key == "enter" else "Resource use")
+            await until(pilot, "Shift-Tab")
+            await pilot.press("q", "r", "2", "right", "end")
+            await until(pilot, "300 of 300")
+            await pilot.press("d")
+            await until(pilot, "Deletes 300 jobs")
 
     asyncio.run(whole())
 

@@ -128,6 +128,7 @@ def test_a_run_goes_on_without_the_screens(
     terminal.until("not started")
     terminal.keys("x")
     terminal.until("torc run 1")
+    terminal.until("y do it")  # before the preview has come, y is not taken
     terminal.keys("y")
     eventually(lambda: "running" in torc("jobs", "list", 1).stdout)
     process = program_of(terminal)

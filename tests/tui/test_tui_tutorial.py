@@ -44,6 +44,7 @@ def test_the_tutorial(torc_env: dict[str, str], terminal: Terminal, work: Path) 
     see("torc jobs retry")
     terminal.until("Would retry 3 jobs: fit_2, fit_5, fit_8; with what follows them 4 jobs run again.")
     assert "`Would retry 3 jobs: fit_2, fit_5, fit_8; with what follows them 4 jobs run again.`" in text
+    terminal.until("y do it")
     terminal.keys("y")
     terminal.until("✓ done")
     terminal.keys("q", "x")

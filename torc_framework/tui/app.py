@@ -20,6 +20,7 @@ from torc_framework.tui.tables.looks import Cell
 from torc_framework.tui.tables.record_tables import event_lines, job_of
 from torc_framework.tui.tables.virtual_table import VirtualTable
 from torc_framework.tui.terminal_app import TerminalApp
+from torc_framework.tui.work.awaited_screen import AwaitedScreen
 from torc_framework.tui.work.fetching import Fetcher
 from torc_framework.tui.work.help_text import help_text
 from torc_framework.tui.work.key_table import KEY_ACTIONS, KeyAction, why_not
@@ -60,6 +61,7 @@ class TuiApp(TerminalApp):
         super().__init__()
         self.setup = setup
         self.fetcher = Fetcher(self._deliver)
+        self.awaited = AwaitedScreen(self.ask)
         self.main = MainScreen()
         self.orders = Orders(self)
         self.job_views = JobViews(self)
@@ -87,6 +89,7 @@ class TuiApp(TerminalApp):
 
     def show(self, screen: Screen[Any], on_answer: Callable[[Any], None] | None = None) -> None:
         """Show a screen over the present one; nothing when the program ends."""
+        self.awaited.give_up()
         if not self._exit:
             self.push_screen(screen, on_answer)
 
@@ -195,7 +198,7 @@ class TuiApp(TerminalApp):
 
     def action_step_back(self) -> None:
         """Give up what was asked for and has not come; else clear the filter; without one go back to the workflows."""
-        if not self.job_views.give_up():
+        if not self.awaited.give_up():
             self.main.step_back()
 
     def on_virtual_table_chosen(self, event: VirtualTable.Chosen) -> None:

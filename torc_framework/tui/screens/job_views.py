@@ -63,28 +63,14 @@ class JobViews:
 
     def __init__(self, host: ScreenHost) -> None:
         self._host = host
-        self._awaited: object | None = None
-        """Stands for the screen that was asked for last, until its content has come or Escape was pressed."""
-
-    def give_up(self) -> bool:
-        """Show no screen any more whose content has not come; return whether there was one."""
-        was_awaited, self._awaited = self._awaited is not None, None
-        return was_awaited
 
     def _open(self, kind: str, request: "Callable[[TorcClient], Any]", screen: Callable[[Any], Screen[Any]]) -> None:
-        """Ask for what a screen shows; show it when that has come, unless Escape or another such request came first."""
-        self._awaited = asked = object()
+        """Show a screen when its content has come."""
+        self._host.awaited.request(kind, request, lambda content: self._host.show(screen(content)))
 
-        def take(answer: Any) -> None:
-            if self._awaited is asked:
-                self._awaited = None
-                self._host.show(screen(answer))
-
-        def fail() -> None:
-            if self._awaited is asked:
-                self._awaited = None
-
-        self._host.ask(kind, request, take, fail)
+    def give_up(self) -> None:
+        """Show no screen any more whose content has not come."""
+        self._host.awaited.give_up()
 
     def _workflow(self) -> WorkflowOverview | None:
         found = self._host.view.workflow

@@ -156,6 +156,10 @@ class MainScreen(Screen[None]):
         if self.answers is not None:
             self.call_after_refresh(self._show_answers, self.answers)
 
+    def on_screen_suspend(self) -> None:
+        """Do nothing under another screen with a row that comes late."""
+        self.details.give_up()
+
     # --- workflows --------------------------------------------------------------------------------
 
     def load_workflows(self) -> None:
@@ -224,7 +228,9 @@ class MainScreen(Screen[None]):
     # --- tabs -------------------------------------------------------------------------------------
 
     def step_back(self) -> None:
-        """Clear the filter; without one go back to the workflows."""
+        """Give up what waits for its row; else clear the filter; without one go back to the workflows."""
+        if self.details.give_up():
+            return
         if self.queries.pop(self.tab, None):
             self.show_tab(self.tab)
         elif self.tab == DAG and self.graph_part:

@@ -57,7 +57,7 @@ class Orders:
 
         command, given = COMMANDS[name], dict(options or {})
         if command.preview == "impact" and workflow_id is not None:
-            self._host.ask(
+            self._host.awaited.request(
                 "impact",
                 lambda client: impact(client, workflow_id),
                 lambda found: self._ask_impact(command, found, given),

@@ -168,6 +168,11 @@ class VirtualTable(Widget, can_focus=True):
         else:
             act()
 
+    def give_up(self) -> bool:
+        """Do nothing with a row that has not come yet; return whether something was to be done."""
+        was_deferred, self._deferred = self._deferred is not None, None
+        return was_deferred
+
     @property
     def current(self) -> TableRow | None:
         """The row under the cursor; None while it is under way, and in an empty list."""

@@ -9,6 +9,7 @@ from textual.timer import Timer
 
 from torc_framework.models.progress import WorkflowOverview
 from torc_framework.tui.tables.looks import Cell
+from torc_framework.tui.work.awaited_screen import AwaitedScreen
 from torc_framework.tui.work.fetching import Fetcher
 from torc_framework.tui.work.setup import TuiSetup
 
@@ -41,6 +42,7 @@ class ScreenHost(Protocol):
 
     setup: TuiSetup
     fetcher: Fetcher
+    awaited: AwaitedScreen
     refresh_timer: Timer | None
 
     @property
