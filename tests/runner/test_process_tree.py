@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from waiting import eventually
 
 from torc_framework.runner.monitor import procfs
-from torc_framework.runner.monitor.process_tree import ProcessTree
+from torc_framework.runner.monitor.process_tree import ProcessTree, TreeUsage
 
 MIB = 1 << 20
 Start = Callable[[str], "subprocess.Popen[str]"]
@@ -207,12 +208,28 @@ def test_a_process_is_not_mistaken_for_a_later_one_of_its_pid(start: Start) -> N
     """The descriptors that stay open are those of the process that has ended."""
     process = start("import sys; print('ready', flush=True); sys.stdin.read()")
     followed = procfs.FollowedProcess(process.pid)
-    before = followed.read()
-    assert before is not None
-    assert before == followed.read()
+    assert [followed.refresh(), followed.refresh()] == [True, False]
+    assert followed.process is not None
     process.communicate()
-    assert followed.read() is None
-    assert followed.children() == ()
+    assert followed.refresh()
+    assert (followed.process, [*followed.children]) == (None, [])
+
+
+def test_an_idle_tree_is_not_summed_anew(start: Start) -> None:
+    """Its usage is the same object, until one of its processes has run."""
+    process = start("import sys; print('ready', flush=True); kept = [sys.stdin.readline() * 3, *sys.stdin]")
+    tree = ProcessTree([process.pid])
+    eventually(lambda: tree.measure() is tree.measure())
+    before = tree.measure()
+    assert process.stdin is not None
+    process.stdin.write("x" * (8 * MIB) + "\n")
+    process.stdin.flush()
+    eventually(lambda: used_more(before, tree.measure()))
+
+
+def used_more(before: TreeUsage | None, after: TreeUsage | None) -> bool:
+    """Return whether a tree has more memory than before."""
+    return before is not None and after is not None and after.memory_bytes > before.memory_bytes + 16 * MIB
 
 
 @pytest.mark.parametrize("part", [procfs.KEPT_DESCRIPTORS, 0.0])

@@ -30,6 +30,8 @@ class ProcessTree:
         self._roots = list(roots)
         self._followed: dict[int, procfs.FollowedProcess] | None = None
         """The processes that the last measurement found, by pid; None before the first one."""
+        self._usage: TreeUsage | None = None
+        """The last usage, if it holds as long as none of these processes changes."""
         self._peak_files: list[Path] | None = None
 
     def measure(self, gpu_bytes: Mapping[int, int] | None = None) -> TreeUsage | None:
@@ -40,29 +42,37 @@ class ProcessTree:
         """
         if self._followed is None:
             self._followed = {pid: procfs.FollowedProcess(pid) for pid in self._roots}
+        todo = list(self._followed.values())
+        changes = [followed.refresh() for followed in todo]
+        if self._usage is not None and gpu_bytes is None and not any(changes):
+            return self._usage
         live: dict[int, procfs.Process] = {}
         visited: dict[int, procfs.FollowedProcess] = {}
         ticks = 0
-        todo = list(self._followed.values())
         while todo:
-            parents = []
+            found: list[int] = []
             for followed in todo:
-                process = followed.read()
+                process = followed.process
                 if process is None or followed.pid in visited:
                     continue  # it is gone, or has changed its parent meanwhile
                 visited[followed.pid] = followed
                 ticks += process.cpu_ticks
                 if not process.is_over:
                     live[followed.pid] = process
-                    parents.append(followed)
-            todo = [
-                procfs.FollowedProcess(pid) for parent in parents for pid in parent.children() if pid not in visited
-            ]
-        self._followed = visited
+                    found += followed.children
+            todo = [procfs.FollowedProcess(pid) for pid in found if pid not in visited]
+            for followed in todo:
+                followed.refresh()
+        self._followed, self._usage = visited, None
         if not live:
             return None
+        resident = sum(process.rss_bytes for process in live.values())
+        memory = _memory(live, resident)
         gpu = None if gpu_bytes is None else sum(gpu_bytes.get(pid, 0) for pid in live)
-        return TreeUsage(ticks / procfs.TICKS_PER_S, _memory(live), len(live), gpu)
+        usage = TreeUsage(ticks / procfs.TICKS_PER_S, memory, len(live), gpu)
+        if gpu is None and memory == resident:  # the share in shared pages depends on other processes as well
+            self._usage = usage
+        return usage
 
     def cgroup_peak_bytes(self) -> int | None:
         """Return the memory peak of the attempt's own control group; None if it has none.
@@ -85,12 +95,18 @@ class ProcessTree:
         return [path for path in own if path not in foreign]
 
 
-def _memory(live: Mapping[int, procfs.Process]) -> int:
-    """Return the memory of processes; shared pages count once where that changes the sum by a tenth or more."""
-    sizes = [process.rss_bytes for process in live.values()]
-    total = sum(sizes)
-    if total < SHARING_MATTERS_BYTES or total - max(sizes) < total / 10:
-        return total  # nothing is counted twice, or less than a tenth
+def _memory(live: Mapping[int, procfs.Process], resident: int) -> int:
+    """Return the memory of processes; shared pages count once where that changes the sum by a tenth or more.
+
+    Args:
+        live: The processes by pid.
+        resident: The sum of their resident memory, bytes.
+    """
+    if (
+        resident < SHARING_MATTERS_BYTES
+        or resident - max(process.rss_bytes for process in live.values()) < resident / 10
+    ):
+        return resident  # nothing is counted twice, or less than a tenth
     return sum(
         process.rss_bytes if (shared := procfs.proportional_bytes(pid)) is None else shared
         for pid, process in live.items()

@@ -94,51 +94,57 @@ class FollowedProcess:
     it from another one.
     """
 
-    __slots__ = ("_children", "_children_file", "_content", "_pids", "_process", "_stat_file", "pid")
+    __slots__ = ("_children_content", "_children_file", "_content", "_stat_file", "children", "pid", "process")
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
+        self.process: Process | None = None
+        """Its state at the last `refresh`; None if it was gone."""
+        self.children: Sequence[int] = ()
+        """The pids of its children at the last `refresh`."""
         self._stat_file = _open_kept(f"/proc/{pid}/stat")
         self._children_file = _open_kept(f"/proc/{pid}/task/{pid}/children")
-        self._process: Process | None = None
-        self._content = self._children = b""
-        self._pids: Sequence[int] = ()
+        self._content = self._children_content = b""
 
     def __del__(self) -> None:
         for file in (self._stat_file, self._children_file):
             if file >= 0:
                 os.close(file)
 
-    def read(self) -> Process | None:
-        """Return its present state; None if it is gone. What has not changed is not parsed again."""
+    def refresh(self) -> bool:
+        """Read its present state and its children; return whether either has changed. Only what has is parsed."""
+        has_changed = self._refresh_process()
+        return self._refresh_children() or has_changed
+
+    def _refresh_process(self) -> bool:
+        kept = self._stat_file
         try:
-            kept = self._stat_file
             content = os.pread(kept, _CHUNK, 0) if kept >= 0 else _read(f"/proc/{self.pid}/stat")
         except OSError:
-            return None
+            content = b""
         if content == self._content:
-            return self._process
-        process, before = _parse_stat(content), self._process
-        if process is None or (before is not None and before.started != process.started):
-            return None
-        self._content, self._process = content, process
-        return process
+            return False
+        process, before = _parse_stat(content), self.process
+        if process is not None and before is not None and before.started != process.started:
+            process = None  # another one has got its pid
+        self._content, self.process = content, process
+        return True
 
-    def children(self) -> Sequence[int]:
-        """Return the pids of its children; `read` was called before."""
-        threads = self._process.threads if self._process is not None else 1
-        if threads != 1:
-            return children(self.pid, threads)
+    def _refresh_children(self) -> bool:
+        if self.process is not None and self.process.threads != 1:
+            before, self.children = self.children, children(self.pid, self.process.threads)
+            return before != self.children
+        kept = self._children_file
         try:
-            kept = self._children_file
             content = os.pread(kept, _CHUNK, 0) if kept >= 0 else b""
         except OSError:
-            return ()
+            content = b""
         if kept < 0 or len(content) == _CHUNK:
             content = _read(f"/proc/{self.pid}/task/{self.pid}/children")
-        if content != self._children:
-            self._children, self._pids = content, [int(word) for word in content.split()]
-        return self._pids
+        if content == self._children_content:
+            return False
+        self._children_content, self.children = content, [int(word) for word in content.split()]
+        return True
 
 
 def _open_kept(path: str) -> int:
