@@ -21,7 +21,7 @@ from torc_framework.store.workflows import deletion
 from torc_framework.store.workflows.deletion import OF_NO_WORKFLOW, begin_deletion, finish_deletions
 
 JOBS = 3
-"""Jobs of each workflow; their ids alternate with those of the other one."""
+"""Jobs of each workflow."""
 OF_WORKFLOWS = [
     table for table in METADATA.sorted_tables if table.name not in OF_NO_WORKFLOW or table is t.WORKFLOW_STATUS
 ]
@@ -47,13 +47,15 @@ def insert(tx: Tx, table: sa.Table, number: int, parents: dict[str, int]) -> Non
 
 
 @pytest.fixture
-def two(database: Database) -> Database:
-    """Workflows 1 and 2 with rows in every table."""
+def two(request: pytest.FixtureRequest, database: Database) -> Database:
+    """Workflows 1 and 2 with rows in every table; their ids alternate unless the test asks for ``side by side``."""
+    is_alternating = getattr(request, "param", "alternating") == "alternating"
     with database.write() as tx:
         insert(tx, METADATA.tables["access_group"], 1, {})
         for table in OF_WORKFLOWS:
             for number in range(1, 2 * JOBS + 1 if "job_id" in table.c or table is t.JOB else 3):
-                workflow_id = 2 - number % 2
+                last_of_1 = JOBS if "job_id" in table.c or table is t.JOB else 1
+                workflow_id = 2 - number % 2 if is_alternating else 1 + (number > last_of_1)
                 parents = dict.fromkeys(METADATA.tables, workflow_id) | {"job": number, "access_group": 1}
                 insert(tx, table, number, parents)
     return database
@@ -67,7 +69,8 @@ def contents(database: Database) -> dict[str, list[str]]:
         }
 
 
-@pytest.mark.parametrize("size", [1, 2, 1000])
+@pytest.mark.parametrize("two", ["alternating", "side by side"], indirect=True)
+@pytest.mark.parametrize("size", [1, 2, JOBS, 1000])
 def test_nothing_is_left_of_a_deleted_workflow(two: Database, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """In any table; of the other workflow, everything is left."""
     for limit in ("_FIRST", "_FEWEST", "_MOST"):

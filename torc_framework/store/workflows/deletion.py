@@ -90,23 +90,30 @@ class _RowsOfWorkflow:
 
 @frozen
 class _RowsOfJobs:
-    """The rows of a table that has the job in a column, of the jobs whose ids are in a range."""
+    """The rows of a table that has the job in a column, of the jobs whose ids are in a range.
+
+    Attributes:
+        delete: Deletes those of the jobs of one workflow.
+        delete_range: Deletes those of all jobs in the range, which takes half of the time.
+    """
 
     table: sa.Table
     any_row: Statement
     delete: Statement
+    delete_range: Statement
 
     @classmethod
     def of(cls, table: sa.Table) -> "_RowsOfJobs":
         column = table.c.job_id
-        any_row = sa.select(column).where(column > param("after"), column <= param("last"))
+        of_range = sa.and_(column > param("after"), column <= param("last"))
         jobs = sa.select(t.JOB.c.id).where(
             t.JOB.c.workflow_id == param("workflow"), t.JOB.c.id > param("after"), t.JOB.c.id <= param("last")
         )
         return cls(
             table,
-            Statement(first(any_row, sa.literal_column("1", sa.Integer)), "after", "last"),
+            Statement(first(sa.select(column).where(of_range), sa.literal_column("1", sa.Integer)), "after", "last"),
             Statement(sa.delete(table).where(column.in_(jobs)), "workflow", "after", "last"),
+            Statement(sa.delete(table).where(of_range), "after", "last"),
         )
 
 
@@ -149,12 +156,9 @@ _JOB_RANGE: Final = Statement(
     ),
     "workflow",
 )
-_LAST_JOB: Final = Statement(
-    sa.select(sa.func.max(first(_JOBS.order_by(t.JOB.c.id), param("count")).subquery().c.id)),
-    "workflow",
-    "after",
-    "count",
-)
+_NEXT: Final = first(_JOBS.order_by(t.JOB.c.id), param("count")).subquery()
+_NEXT_JOBS: Final = Statement(sa.select(sa.func.max(_NEXT.c.id), sa.func.count()), "workflow", "after", "count")
+"""The largest id and the number of the next jobs."""
 
 
 class _Slices:
@@ -183,11 +187,15 @@ class _Slices:
         after = least - 1
         while not self._is_stopping():
             with self._database.read() as tx:
-                last = tx.value(_LAST_JOB, self._workflow_id, after, self._size)
+                ((last, count),) = tx.rows(_NEXT_JOBS, self._workflow_id, after, self._size)
                 is_empty = last is None or tx.row(part.any_row, after, last) is None
             if last is None:
                 return
-            if not is_empty:
+            if is_empty:
+                pass
+            elif last - after == count:  # as many ids as jobs: none of the ids belongs to another workflow
+                self._change(part.delete_range, after, last)
+            else:
                 self._change(part.delete, self._workflow_id, after, last)
             after = last
 
