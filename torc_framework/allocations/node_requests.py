@@ -9,7 +9,6 @@ the name, and records or cancels what it has accepted.
 
 import os
 import re
-import secrets
 import shutil
 import sys
 import time
@@ -134,7 +133,7 @@ def _request_for(client: TorcClient, allocator: Allocator, workflow_id: int, wan
         count=wanted.count,
         start_one_worker_per_node=wanted.start_one_worker_per_node,
         defaults=scheduler_defaults(client.get(WorkflowRecord, workflow_id).slurm_defaults),
-        name=f"{prefix}_wf{workflow_id}_{secrets.token_hex(6)}",
+        name=f"{prefix}_wf{workflow_id}_{os.urandom(6).hex()}",
         environment=_environment(client, allocator),
         output_dir=start.output_dir,
     )

@@ -11,7 +11,6 @@ is passed to the server in its environment or through a pipe; other users can re
 
 import contextlib
 import os
-import secrets
 import select
 import signal
 import subprocess
@@ -69,7 +68,7 @@ class EmbeddedServer:
         self._server: ServerProcess | None = None
         self._error_text = ""
         self._url: str | None = None
-        self._token = secrets.token_urlsafe(32)
+        self._token = os.urandom(32).hex()
 
     def __enter__(self) -> "EmbeddedServer":
         self.start()

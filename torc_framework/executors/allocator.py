@@ -1,7 +1,7 @@
 """The contract of executors that obtain compute nodes."""
 
 import abc
-import secrets
+import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -50,7 +50,7 @@ class AllocationRequest:
     count: int = 1
     start_one_worker_per_node: bool = False
     defaults: Mapping[str, Any] = field(factory=dict)
-    name: str = Factory(lambda: f"worker_{secrets.token_hex(8)}")
+    name: str = Factory(lambda: f"worker_{os.urandom(8).hex()}")
     environment: Mapping[str, str] = field(factory=dict, repr=False)
     output_dir: str | None = None
 

@@ -8,7 +8,6 @@ is in each command a plugin of which something could not be found out: one that 
 from modules outside its package.
 """
 
-import hashlib
 import importlib.util
 import json
 import os
@@ -220,7 +219,8 @@ def _state_of_files(module: str) -> str | None:
         return None
     if not sources or not is_settled(max(changed for _, changed, _, _ in sources)):
         return None
-    return hashlib.sha256(repr(sorted(sources)).encode("utf-8", "surrogateescape")).hexdigest()
+    text = repr(sorted(sources)).encode("utf-8", "surrogateescape")
+    return importlib.util.source_hash(text).hex()  # `hashlib` loads OpenSSL, which takes 3 ms
 
 
 def _sources(origin: str) -> Iterator[tuple[str, os.stat_result]]:

@@ -8,7 +8,6 @@ written.
 Environment: ``TORC_TRUST`` holds trusted digests, separated by commas; it replaces the user's list.
 """
 
-import hashlib
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -65,6 +64,8 @@ class ProjectFolder:
     @property
     def digest(self) -> str:
         """SHA-256 of names and contents, in hexadecimal digits."""
+        import hashlib  # loads OpenSSL, which takes 3 ms; most commands see no such folder
+
         whole = hashlib.sha256()
         for name in sorted(self.sources):
             content = hashlib.sha256(self.sources[name]).hexdigest()

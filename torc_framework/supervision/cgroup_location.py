@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import secrets
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -98,7 +97,7 @@ def find_parent(own: Cgroup | None) -> Cgroup:
         )
     version, folder = own
     parent = folder if version == 1 else _delegating(Path(folder))
-    trial = version, f"{parent}/torc_trial_{os.getpid()}_{secrets.token_hex(4)}"
+    trial = version, f"{parent}/torc_trial_{os.getpid()}_{os.urandom(4).hex()}"
     fix = "run as a user who may write there, or have it delegated"
     try:
         cgroups.create(trial, _TRIAL_BYTES)

@@ -1,7 +1,6 @@
 """The launcher of local jobs: attempts are processes of this machine, with a supervisor as their parent."""
 
 import os
-import secrets
 import signal
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -44,7 +43,7 @@ class LocalLauncher(Launcher):
     def __init__(self, options: LocalOptions, context: RunnerContext) -> None:
         super().__init__(options, context)
         shell_command(context.shell)  # raises before any job runs if the workflow's shell is missing
-        ids = f"wf{context.workflow_id}_r{context.run_id}_p{os.getpid()}_{secrets.token_hex(4)}"
+        ids = f"wf{context.workflow_id}_r{context.run_id}_p{os.getpid()}_{os.urandom(4).hex()}"
         try:
             with _launch_errors():
                 self._attempts = SupervisedAttempts(

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ class RunnerIdentity:
     """This process as a runner. It holds a lock on a file as long as it lives."""
 
     def __init__(self, output_dir: Path) -> None:
-        stem = output_dir / STATE_DIR / f"runner_{os.uname().nodename}_p{os.getpid()}_{secrets.token_hex(4)}"
+        stem = output_dir / STATE_DIR / f"runner_{os.uname().nodename}_p{os.getpid()}_{os.urandom(4).hex()}"
         self.spool_path = stem.with_suffix(".ends")
         self._lock_path = stem.with_suffix(".lock")
         self._lock = create_private(self._lock_path, os.O_RDWR)

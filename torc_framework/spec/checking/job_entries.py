@@ -12,13 +12,14 @@ from torc_framework.spec.checking.spellings import replace_spellings
 from torc_framework.spec.checking.structure import structure
 from torc_framework.spec.expansion.job_slices import JobSlice
 from torc_framework.spec.language.findings import Problems
-from torc_framework.spec.language.plain_job import PlainJob
+from torc_framework.spec.language.plain_job import BareJob, PlainJob
 from torc_framework.spec.language.schema import Schema
 from torc_framework.spec.reading.json_slices import NOT_DECODED, JsonSlices, TextSlice
 from torc_framework.spec.reading.parse_problem import ParseProblem
 from torc_framework.spec.reading.read_json import parse_json
 
 _PLAIN_JOBS: Final = msgspec.json.Decoder(list[PlainJob])
+_BARE_JOBS: Final = msgspec.json.Decoder(list[BareJob])
 _encode: Final = msgspec.json.Encoder().encode
 _DEPENDS_ON: Final = attrgetter("depends_on")
 
@@ -41,20 +42,24 @@ class JobEntries:
     _have_options: dict[int, bool | None] = field(factory=dict, init=False)
     """By the position of a slice's first entry: whether its jobs may have options; None if they are not plain."""
 
-    def slices(self) -> Iterator[JobSlice]:
+    def slices(self, *, with_dependencies: bool = True) -> Iterator[JobSlice]:
         """Yield all entries.
+
+        Args:
+            with_dependencies: False if the caller does not use ``depends_on``, which entries then may lack.
 
         Raises:
             NotInSlicesError: a slice has to be read with the whole document.
             SpecError: the file was changed after it was divided.
         """
         for part, text in self.file.texts():
-            yield self._slice_of(part, text)
+            yield self._slice_of(part, text, with_dependencies=with_dependencies)
 
-    def _slice_of(self, part: TextSlice, text: bytes) -> JobSlice:
+    def _slice_of(self, part: TextSlice, text: bytes, *, with_dependencies: bool) -> JobSlice:
         origins, known = range(part.first, part.first + part.count), part.first in self._have_options
         if known and (have_options := self._have_options[part.first]) is not None:
-            return JobSlice(_PLAIN_JOBS.decode(text), origins, have_options=have_options)  # they were checked before
+            decoder = _PLAIN_JOBS if with_dependencies or have_options else _BARE_JOBS
+            return JobSlice(decoder.decode(text), origins, have_options=have_options)  # they were checked before
         plain = None if known else _plain_jobs(text)
         self._have_options[part.first] = None if plain is None else plain[1]
         if plain is None:

@@ -59,7 +59,7 @@ class ExpandedItems(Generic[Item]):
 class ExpandedJobs(ExpandedItems[JobSpec]):
     """Jobs after expansion, all in memory."""
 
-    def slices(self) -> Iterator[JobSlice]:
+    def slices(self, *, with_dependencies: bool = True) -> Iterator[JobSlice]:
         """Yield all jobs as one slice."""
         yield JobSlice(self.items, self.origins)
 
@@ -111,7 +111,11 @@ def expand_in_slices(spec: WorkflowSpec, entries: JobSlices, problems: Problems)
     jobs_made = expander.made
     files, data = expander.many(spec.files or [], "files"), expander.many(spec.user_data or [], "user_data")
     others_made = expander.made - jobs_made
-    jobs = JobsMadeAgain(lambda: _expander(spec, problems, others_made).slices(entries.slices()))
+
+    def make(with_dependencies: bool) -> Iterator[JobSlice]:
+        return _expander(spec, problems, others_made).slices(entries.slices(with_dependencies=with_dependencies))
+
+    jobs = JobsMadeAgain(make)
     return ExpandedSpec(jobs, files, data, expander.doubtful)
 
 

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from attrs import frozen
 
 from torc_framework.spec.language.model import JobSpec
-from torc_framework.spec.language.plain_job import PlainJob
+from torc_framework.spec.language.plain_job import BareJob, PlainJob
 
 SLICE_LENGTH: Final = 10_000
 """Jobs of one slice, if they are made from parameters."""
@@ -15,7 +15,7 @@ SLICE_LENGTH: Final = 10_000
 
 @frozen
 class JobSlice:
-    """Some consecutive jobs: all are `PlainJob`, or all are `JobSpec`.
+    """Some consecutive jobs, all of the same class.
 
     Attributes:
         jobs: The jobs.
@@ -23,21 +23,25 @@ class JobSlice:
         have_options: False if all are plain jobs with no more than a name, a command and ``depends_on``.
     """
 
-    jobs: Sequence[JobSpec | PlainJob]
+    jobs: Sequence[JobSpec | PlainJob | BareJob]
     origins: Sequence[int]
     have_options: bool = True
 
     @property
     def is_plain(self) -> bool:
-        """Whether its jobs are `PlainJob`."""
-        return bool(self.jobs) and isinstance(self.jobs[0], PlainJob)
+        """Whether its jobs are no `JobSpec`."""
+        return bool(self.jobs) and not isinstance(self.jobs[0], JobSpec)
 
 
 class JobSlices(Protocol):
     """The jobs of a spec, in order."""
 
-    def slices(self) -> Iterator[JobSlice]:
-        """Yield all jobs; each call begins from the first."""
+    def slices(self, *, with_dependencies: bool = True) -> Iterator[JobSlice]:
+        """Yield all jobs; each call begins from the first.
+
+        Args:
+            with_dependencies: False if the caller does not use ``depends_on``, which jobs then may lack.
+        """
 
 
 @frozen
@@ -45,17 +49,17 @@ class JobsMadeAgain:
     """Jobs of which only one slice is in memory at a time.
 
     Attributes:
-        make: Yields all jobs; each call makes them again.
+        make: Yields all jobs, with their dependencies if the argument is true; each call makes them again.
     """
 
-    make: Callable[[], Iterator[JobSlice]]
+    make: Callable[[bool], Iterator[JobSlice]]
 
-    def slices(self) -> Iterator[JobSlice]:
+    def slices(self, *, with_dependencies: bool = True) -> Iterator[JobSlice]:
         """Yield all jobs."""
-        return self.make()
+        return self.make(with_dependencies)
 
 
-def job_at(jobs: JobSlices, position: int) -> JobSpec | PlainJob:
+def job_at(jobs: JobSlices, position: int) -> JobSpec | PlainJob | BareJob:
     """Return the job at a position."""
     for part in jobs.slices():
         if position < len(part.jobs):

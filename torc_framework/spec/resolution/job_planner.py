@@ -16,7 +16,7 @@ from torc_framework.spec.expansion.job_slices import JobSlice
 from torc_framework.spec.language.findings import Problems, SpecFinding
 from torc_framework.spec.language.model import JobSpec, WorkflowSpec
 from torc_framework.spec.language.options import LoadOptions
-from torc_framework.spec.language.plain_job import PlainJob
+from torc_framework.spec.language.plain_job import BareJob, PlainJob
 from torc_framework.spec.resolution import records
 from torc_framework.spec.resolution.inline_requirements import RequirementsTable
 from torc_framework.spec.resolution.job_options import JobOptionsBinder
@@ -112,7 +112,7 @@ class JobPlanner:
             return None
         columns: dict[str, Any] = {}
         for name, get in _PLAIN_FIELDS.items():
-            if name not in _REQUIRED and name not in self.given:
+            if name not in _REQUIRED and not (part.have_options and name in self.given):
                 continue
             values = [*map(get, part.jobs)]
             if name in CHECKED_FIELDS:
@@ -186,7 +186,7 @@ class JobPlanner:
         records.check_shell(job.shell, (*at, "shell"), self.problems)
 
 
-def _as_spec(job: JobSpec | PlainJob) -> JobSpec:
+def _as_spec(job: JobSpec | PlainJob | BareJob) -> JobSpec:
     return job if isinstance(job, JobSpec) else JobSpec(**msgspec.structs.asdict(job))
 
 

@@ -19,7 +19,7 @@ from torc_framework.spec.expansion.job_slices import JobSlice, JobSlices, job_at
 from torc_framework.spec.language.findings import Problems, SpecFinding
 from torc_framework.spec.language.model import JobSpec, ResourceRequirementsSpec, WorkflowSpec
 from torc_framework.spec.language.options import LoadOptions
-from torc_framework.spec.language.plain_job import PlainJob
+from torc_framework.spec.language.plain_job import BareJob, PlainJob
 from torc_framework.spec.language.schema import rule_schema
 from torc_framework.spec.resolution import records
 from torc_framework.spec.resolution.actions import ActionPlanner
@@ -192,10 +192,10 @@ class _Resolver:
                 jobs += planned
         return kinds
 
-    def _placed_slices(self) -> Iterator[tuple[JobSlice, int]]:
+    def _placed_slices(self, *, with_dependencies: bool = True) -> Iterator[tuple[JobSlice, int]]:
         """Yield the slices of jobs, each with the position of its first job."""
         start = 0
-        for part in self.expanded.jobs.slices():
+        for part in self.expanded.jobs.slices(with_dependencies=with_dependencies):
             yield part, start
             start += len(part.jobs)
 
@@ -203,7 +203,7 @@ class _Resolver:
         """Yield the slices of the plan."""
         for start in range(0, len(pairs), 2 * SLICE_JOBS):
             yield PlanSlice(dependencies=pairs[start : start + 2 * SLICE_JOBS].tolist())
-        for part, start in self._placed_slices():
+        for part, start in self._placed_slices(with_dependencies=False):
             yield PlanSlice(jobs=self.planner.columns(part, start))
 
     def _paths(self) -> list[str]:
@@ -238,7 +238,9 @@ class _Resolver:
                     builder.add(position, upstream)
         return builder.result()
 
-    def _explicit(self, job: JobSpec | PlainJob, position: int, origin: int, *, literal: bool) -> list[tuple[int, ...]]:
+    def _explicit(
+        self, job: JobSpec | PlainJob | BareJob, position: int, origin: int, *, literal: bool
+    ) -> list[tuple[int, ...]]:
         """Return a job's explicit dependencies: one sequence for its list, and one for each pattern."""
         path = ("jobs", origin, "depends_on")
         found = [self.jobs.exact(job.depends_on, path, job.name, literal=literal)] if job.depends_on else []
@@ -259,11 +261,19 @@ class _Resolver:
 
     def _check_cycles(self, pairs: "array[int]", barriers: list[Barrier]) -> None:
         names = self.jobs.table.names
-        if _only_backwards(pairs, barriers) or is_acyclic(len(names), pairs, barriers):
+        if (
+            self._has_only_known_backward_pairs(pairs)
+            or _only_backwards(pairs, barriers)
+            or is_acyclic(len(names), pairs, barriers)
+        ):
             return
         graph = Graph(len(names), list(zip(pairs[0::2], pairs[1::2], strict=True)), barriers)
         origins = [*origins_of(self.expanded.jobs)]
         report_cycles(graph, names.__getitem__, self._reason, lambda job: ("jobs", origins[job]), self.problems)
+
+    def _has_only_known_backward_pairs(self, pairs: "array[int]") -> bool:
+        """Return whether the first pass has found all pairs, and each job waits only for jobs before it."""
+        return pairs is self.survey.pairs and not self.survey.has_forward_pair
 
     def _reason(self, job: int, on: int) -> str:
         """Return why a job waits for another."""

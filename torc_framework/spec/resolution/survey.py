@@ -1,8 +1,8 @@
 """The first pass over the jobs of a spec: their names, and all of plain jobs that has to be known before their plan."""
 
 from array import array
-from itertools import repeat
-from operator import attrgetter, eq, itemgetter
+from itertools import chain, compress, count, repeat
+from operator import attrgetter, eq, lt
 from typing import Any, Final
 
 from attrs import Factory, define
@@ -19,7 +19,6 @@ _OPTIONAL: Final = {
 }
 """Default values of the optional fields of plain jobs."""
 _VALUES: Final = tuple((name, attrgetter(name)) for name in _OPTIONAL)
-_first: Final = itemgetter(0)
 _name: Final = attrgetter("name")
 _depends_on: Final = attrgetter("depends_on")
 _depends_on_regexes: Final = attrgetter("depends_on_regexes")
@@ -34,7 +33,8 @@ class JobSurvey:
         is_plain: All are plain.
         values: The values of the plain jobs, by field.
         pairs: Their dependencies, as `DependencyBuilder` returns them; None if a job waits for several, or for
-            one that comes later.
+            one that comes much later.
+        has_forward_pair: A pair has a job that waits for a later one.
         has_dependencies: A job names others or has a pattern of names.
     """
 
@@ -42,6 +42,7 @@ class JobSurvey:
     is_plain: bool = True
     values: dict[str, set[Any]] = Factory(lambda: {name: set() for name in _OPTIONAL})
     pairs: "array[int] | None" = Factory(lambda: array("i"))
+    has_forward_pair: bool = False
     has_dependencies: bool = False
 
     def add(self, part: JobSlice) -> None:
@@ -70,11 +71,17 @@ class JobSurvey:
     def _add_pairs(self, awaited: list[list[str] | None], start: int) -> bool:
         """Add the dependencies of consecutive jobs; return False if they are not all pairs with jobs before."""
         assert self.pairs is not None
-        waiting = [position for position, names in enumerate(awaited, start) if names]
-        lists = [*filter(None, awaited)]
-        found = [*map(self.names.positions.get, map(_first, lists), repeat(-1))]
-        if max(map(len, lists)) > 1 or min(found) < 0 or any(map(eq, waiting, found)):
+        waiting = [*compress(count(start), awaited)]
+        names = [*chain.from_iterable(filter(None, awaited))]
+        if len(names) > len(waiting):
             return False
+        found = [*map(self.names.positions.get, names, repeat(-1))]
+        if min(found) < 0:
+            return False
+        if not all(map(lt, found, waiting)):
+            if any(map(eq, found, waiting)):
+                return False
+            self.has_forward_pair = True
         pairs = array("i", bytes(8 * len(waiting)))
         pairs[0::2], pairs[1::2] = array("i", waiting), array("i", found)
         self.pairs += pairs

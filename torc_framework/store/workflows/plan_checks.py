@@ -35,8 +35,8 @@ _SINGLES: Final = {
     "scheduler": "slurm_schedulers",
 }
 _COLUMNS: Final = JobColumns.__struct_fields__
-_GROUPS: Final = 64
-"""Number of groups of `_DistinctNumbers`; a group of a million numbers takes two MiB while it is counted."""
+_GROUP: Final = 1 << 17
+"""Numbers of a group of `_DistinctNumbers`; it takes eight MiB while it is counted."""
 _SORTED_AT_ONCE: Final = 10_000
 """Fewest numbers that are worth the search for the bounds of all groups."""
 _NAMES_SHOWN: Final = 10
@@ -48,11 +48,13 @@ class _DistinctNumbers:
     Args:
         low: The smallest number.
         high: What all numbers are below; they should be spread evenly in between.
+        count: About how many there will be.
     """
 
-    def __init__(self, low: int, high: int) -> None:
-        self._bounds = [low + (high - low) * n // _GROUPS for n in range(1, _GROUPS)]
-        self._groups = [array("q") for _ in range(_GROUPS)]
+    def __init__(self, low: int, high: int, count: int) -> None:
+        groups = 1 + count // _GROUP
+        self._bounds = [low + (high - low) * n // groups for n in range(1, groups)]
+        self._groups = [array("q") for _ in range(groups)]
         self._new = array("q")
 
     def add(self, numbers: Iterable[int]) -> None:
@@ -68,7 +70,7 @@ class _DistinctNumbers:
 
     def _sort_in(self) -> None:
         """Move the new numbers to their groups."""
-        ordered = array("q", sorted(self._new))
+        ordered = array("q", sorted(self._new)) if self._bounds else self._new
         self._new = array("q")
         ends = [*(bisect_left(ordered, bound) for bound in self._bounds), len(ordered)]
         for group, start, end in zip(self._groups, [0, *ends], ends, strict=False):
@@ -86,7 +88,7 @@ class PlanChecks:
         self._pairs = array("i")
         """The dependencies, until their order is checked."""
         self._dependency_count = 0
-        self._names = _DistinctNumbers(-(2**63), 2**63)
+        self._names = _DistinctNumbers(-(2**63), 2**63, head.job_count)
         self._shells: set[str | None] = {None}
         self._job_count = 0
         self._stuck: dict[int, str] | None = None
@@ -249,6 +251,6 @@ def _has_repeated_pair(waiting: Sequence[int], awaited: Sequence[int], job_count
     codes = array("q", map(add, map(mul, waiting, repeat(job_count)), awaited))
     if all(map(lt, codes, islice(codes, 1, None))):
         return False  # they are in order, as plans from specs have them
-    distinct = _DistinctNumbers(0, job_count**2)
+    distinct = _DistinctNumbers(0, job_count**2, len(codes))
     distinct.add(codes)
     return distinct.repeated() > 0
