@@ -1,7 +1,6 @@
 """Entries of jobs from the slices of a JSON file: read, checked and structured slice by slice."""
 
 from collections.abc import Iterator
-from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -12,16 +11,16 @@ from torc_framework.spec.checking.spellings import replace_spellings
 from torc_framework.spec.checking.structure import structure
 from torc_framework.spec.expansion.job_slices import JobSlice
 from torc_framework.spec.language.findings import Problems
-from torc_framework.spec.language.plain_job import BareJob, PlainJob
+from torc_framework.spec.language.plain_job import BareJob, JobWithoutOptions, PlainJob
 from torc_framework.spec.language.schema import Schema
 from torc_framework.spec.reading.json_slices import NOT_DECODED, JsonSlices, TextSlice
 from torc_framework.spec.reading.parse_problem import ParseProblem
 from torc_framework.spec.reading.read_json import parse_json
 
 _PLAIN_JOBS: Final = msgspec.json.Decoder(list[PlainJob])
+_JOBS_WITHOUT_OPTIONS: Final = msgspec.json.Decoder(list[JobWithoutOptions])
 _BARE_JOBS: Final = msgspec.json.Decoder(list[BareJob])
 _encode: Final = msgspec.json.Encoder().encode
-_DEPENDS_ON: Final = attrgetter("depends_on")
 
 
 class NotInSlicesError(Exception):
@@ -58,8 +57,11 @@ class JobEntries:
     def _slice_of(self, part: TextSlice, text: bytes, *, with_dependencies: bool) -> JobSlice:
         origins, known = range(part.first, part.first + part.count), part.first in self._have_options
         if known and (have_options := self._have_options[part.first]) is not None:
-            decoder = _PLAIN_JOBS if with_dependencies or have_options else _BARE_JOBS
-            return JobSlice(decoder.decode(text), origins, have_options=have_options)  # they were checked before
+            return JobSlice(  # they were checked before
+                _decoder(have_options=have_options, with_dependencies=with_dependencies).decode(text),
+                origins,
+                have_options=have_options,
+            )
         plain = None if known else _plain_jobs(text)
         self._have_options[part.first] = None if plain is None else plain[1]
         if plain is None:
@@ -67,22 +69,28 @@ class JobEntries:
         return JobSlice(plain[0], origins, have_options=plain[1])
 
 
-def _plain_jobs(text: bytes) -> tuple[list[PlainJob], bool] | None:
+def _decoder(*, have_options: bool, with_dependencies: bool) -> "msgspec.json.Decoder[Any]":
+    """Return the decoder of plain jobs that were decoded before."""
+    if have_options:
+        return _PLAIN_JOBS
+    return _JOBS_WITHOUT_OPTIONS if with_dependencies else _BARE_JOBS
+
+
+def _plain_jobs(text: bytes) -> tuple[list[PlainJob] | list[JobWithoutOptions], bool] | None:
     """Return the jobs of a slice, and whether they may have options, if all are plain ones and have no references.
 
     No job of the slice has a key twice, of which the decoder would take the last one.
     """
     if (b"$" in text and b"${" in text) or may_have_odd_texts(text):
         return None
-    try:
-        jobs = _PLAIN_JOBS.decode(text)
-    except NOT_DECODED:
-        return None
-    encoded = _encode(jobs)  # it lacks the keys that were there twice, and those with a default
-    if text.count(b":") != encoded.count(b":"):
-        return None
-    without_options = 3 * len(jobs) - [*map(_DEPENDS_ON, jobs)].count(None)
-    return jobs, encoded.count(b'":') != without_options
+    for decoder, have_options in ((_JOBS_WITHOUT_OPTIONS, False), (_PLAIN_JOBS, True)):
+        try:
+            jobs = decoder.decode(text)
+        except NOT_DECODED:
+            continue
+        encoded = _encode(jobs)  # it lacks the keys that were there twice, and those with a default
+        return (jobs, have_options) if text.count(b":") == encoded.count(b":") else None
+    return None
 
 
 def _checked_jobs(text: bytes, schema: Schema) -> list[Any]:

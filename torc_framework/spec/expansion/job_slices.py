@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from attrs import frozen
 
 from torc_framework.spec.language.model import JobSpec
-from torc_framework.spec.language.plain_job import BareJob, PlainJob
+from torc_framework.spec.language.plain_job import ShortJob
 
 SLICE_LENGTH: Final = 10_000
 """Jobs of one slice, if they are made from parameters."""
@@ -23,7 +23,7 @@ class JobSlice:
         have_options: False if all are plain jobs with no more than a name, a command and ``depends_on``.
     """
 
-    jobs: Sequence[JobSpec | PlainJob | BareJob]
+    jobs: Sequence[JobSpec | ShortJob]
     origins: Sequence[int]
     have_options: bool = True
 
@@ -59,7 +59,7 @@ class JobsMadeAgain:
         return self.make(with_dependencies)
 
 
-def job_at(jobs: JobSlices, position: int) -> JobSpec | PlainJob | BareJob:
+def job_at(jobs: JobSlices, position: int) -> JobSpec | ShortJob:
     """Return the job at a position."""
     for part in jobs.slices():
         if position < len(part.jobs):

@@ -16,7 +16,7 @@ from torc_framework.spec.expansion.job_slices import JobSlice
 from torc_framework.spec.language.findings import Problems, SpecFinding
 from torc_framework.spec.language.model import JobSpec, WorkflowSpec
 from torc_framework.spec.language.options import LoadOptions
-from torc_framework.spec.language.plain_job import BareJob, PlainJob
+from torc_framework.spec.language.plain_job import PlainJob, ShortJob
 from torc_framework.spec.resolution import records
 from torc_framework.spec.resolution.inline_requirements import RequirementsTable
 from torc_framework.spec.resolution.job_options import JobOptionsBinder
@@ -186,7 +186,7 @@ class JobPlanner:
         records.check_shell(job.shell, (*at, "shell"), self.problems)
 
 
-def _as_spec(job: JobSpec | PlainJob | BareJob) -> JobSpec:
+def _as_spec(job: JobSpec | ShortJob) -> JobSpec:
     return job if isinstance(job, JobSpec) else JobSpec(**msgspec.structs.asdict(job))
 
 

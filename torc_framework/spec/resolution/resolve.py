@@ -19,7 +19,7 @@ from torc_framework.spec.expansion.job_slices import JobSlice, JobSlices, job_at
 from torc_framework.spec.language.findings import Problems, SpecFinding
 from torc_framework.spec.language.model import JobSpec, ResourceRequirementsSpec, WorkflowSpec
 from torc_framework.spec.language.options import LoadOptions
-from torc_framework.spec.language.plain_job import BareJob, PlainJob
+from torc_framework.spec.language.plain_job import ShortJob
 from torc_framework.spec.language.schema import rule_schema
 from torc_framework.spec.resolution import records
 from torc_framework.spec.resolution.actions import ActionPlanner
@@ -238,9 +238,7 @@ class _Resolver:
                     builder.add(position, upstream)
         return builder.result()
 
-    def _explicit(
-        self, job: JobSpec | PlainJob | BareJob, position: int, origin: int, *, literal: bool
-    ) -> list[tuple[int, ...]]:
+    def _explicit(self, job: JobSpec | ShortJob, position: int, origin: int, *, literal: bool) -> list[tuple[int, ...]]:
         """Return a job's explicit dependencies: one sequence for its list, and one for each pattern."""
         path = ("jobs", origin, "depends_on")
         found = [self.jobs.exact(job.depends_on, path, job.name, literal=literal)] if job.depends_on else []
