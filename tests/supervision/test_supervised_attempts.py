@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from local_bench import Bench
 from small_disk import MISSING, mounted
@@ -14,7 +15,7 @@ from waiting import eventually
 
 from torc_framework.api import AttemptKey
 from torc_framework.api.supervision import SupervisedAttempts, SupervisionError
-from torc_framework.supervision import supervisor
+from torc_framework.supervision import attempts, supervisor
 
 
 def wait_for(*paths: Path) -> None:
@@ -216,3 +217,24 @@ def test_a_step_of_the_clock_changes_no_duration(
     bench.launcher.start([bench.attempt("sleep 100", job_id=2)])
     bench.until(lambda: AttemptKey(2, 1) in bench.ages)
     assert bench.ages[AttemptKey(2, 1)] < 30
+
+
+def test_supervisors_that_never_begin_leave_no_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that have ended do not count as the user's processes while others are tried."""
+    monkeypatch.setattr(supervisor, "PROGRAM", "raise SystemExit(1)")
+    monkeypatch.setattr(attempts, "RESTART_PAUSE_S", 0.001)
+    before, most = ended_children(), 0
+    tried, is_refused = SupervisedAttempts(tmp_path / "state" / "never.journal"), False
+    while not is_refused:
+        try:
+            tried.poll()
+        except SupervisionError as error:
+            is_refused = "the process that runs jobs does not start" in str(error)
+        most = max(most, len(ended_children() - before))
+    tried.close()
+    assert most <= 2
+
+
+def ended_children() -> set[int]:
+    """Return the children of this process that have ended and for which nothing has waited."""
+    return {child.pid for child in psutil.Process().children() if child.status() == psutil.STATUS_ZOMBIE}

@@ -107,7 +107,7 @@ class SupervisedAttempts:
         self._failed_starts = 0
         """Number of supervisors in a row that ended before they began to work."""
         self._reapers: list[int] = []
-        """Pids of the reapers, which are children of this process; the last is that of the present supervisor."""
+        """Pids of the reapers that were not waited for, which are children of this process."""
         self._connect()
 
     def _connect(self) -> None:
@@ -271,6 +271,7 @@ class SupervisedAttempts:
             raise SupervisionError(f"the process that runs jobs does not start: {journal.last_line()}")
         time.sleep(RESTART_PAUSE_S * self._failed_starts)
         _LOG.info("event=supervisor_replaced running=%d", sum(not each.is_over() for each in journal.entries.values()))
+        self._reapers = [pid for pid in self._reapers if not _has_ended(pid)]
         self._settle_followers(journal)
         orders, self._orders = self._orders, {}
         self.hindrance = None
@@ -396,6 +397,14 @@ class SupervisedAttempts:
                 os.waitpid(reaper, 0)
         self._groups.remove_own()
         _remove_files(self._path)
+
+
+def _has_ended(child: int) -> bool:
+    """Return whether a child process has ended; it then does not count among the user's processes any more."""
+    try:
+        return os.waitpid(child, os.WNOHANG)[0] == child
+    except ChildProcessError:
+        return True
 
 
 def _age_s(boottime: float) -> float:
