@@ -48,7 +48,7 @@ KEY_ACTIONS: Final = (
     KeyAction("shift+tab", "Shift-Tab", "tab(-1)", "Previous tab", "nothing", _MOVE),
     KeyAction("left", "←", "focus_list('workflows')", "Go to the workflows", "nothing", _MOVE),
     KeyAction("right", "→", "focus_list('details')", "Go to the details", "nothing", _MOVE),
-    KeyAction("escape", "Esc", "step_back", "Clear the filter, go back", "nothing", _MOVE),
+    KeyAction("escape", "Esc", "step_back", "Stop waiting, clear the filter, go back", "nothing", _MOVE),
     KeyAction("slash,f", "/ f", "filter", "Filter the list", "nothing", _MOVE, hint="filter"),
     KeyAction("less_than_sign", "<", "sort", "Order the list", "nothing", _MOVE),
     KeyAction(
