@@ -16,6 +16,7 @@ from torc_framework.client import TorcClient
 from torc_framework.errors import ApiError, UnknownNameError, UserError
 from torc_framework.models.records import ComputeNodeRecord, FileRecord, ResultRecord
 from torc_framework.runner import Progress, RunOutcome
+from torc_framework.runner.attempts.workload import EndRate
 
 
 def test_every_end_is_stored_as_it_was(bench: Bench) -> None:
@@ -429,3 +430,17 @@ def test_work_that_comes_later_is_taken(bench: Bench) -> None:
     workflow_id = bench.create(first, *later, dependencies=[(i, 0) for i in range(1, 4)])
     outcome = bench.run(workflow_id, wait_for_new_jobs_s=0)
     assert outcome.counts == {"completed": 4}
+
+
+def test_each_end_counts_for_the_pace(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also that of a queued job that ends before the runner has heard that it began."""
+    numbers: list[int] = []
+    ended = EndRate.ended
+
+    def note(rate: EndRate, number: int, now: float) -> None:
+        numbers.append(number)
+        ended(rate, number, now)
+
+    monkeypatch.setattr(EndRate, "ended", note)
+    bench.run_jobs(*(job(f"short_{n}", "true") for n in range(60)))
+    assert sum(numbers) == 60

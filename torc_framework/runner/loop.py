@@ -273,8 +273,7 @@ class Runner(RunnerParts):
     def _process_events(self, now: float) -> None:
         ends = 0
         for event in self._launchers.poll():
-            frees_resources = isinstance(event, (AttemptEnded, AttemptSlotFreed))
-            ends += frees_resources and self._pool.has(event.key)
+            ends += isinstance(event, (AttemptEnded, AttemptSlotFreed)) and self._workload.has_place(event.key)
             self._process_event(event, now)
         if ends:
             self._end_rate.ended(ends, now)

@@ -17,9 +17,13 @@ HORIZON_S: Final = 0.5
 ROUND_TRIPS: Final = 2
 """And for so many round trips to the server and to where they run."""
 MOST_AHEAD: Final = 128
-"""Most jobs that are claimed ahead, unless more end within the round trips."""
+"""Most jobs that are claimed ahead, unless more end between two calls to the server."""
+CALL_INTERVAL_S: Final = 0.125
+"""Seconds between two calls to the server while jobs are at hand, besides the round trips: ends are collected by the
+supervisor (`MESSAGE_DELAY_S`) and then by the runner (`LINGER_S`), and both processes may have to wait for a CPU.
+"""
 LONGEST_AHEAD: Final = 2_000
-"""And within long round trips, as to a server on a slow disk."""
+"""Most jobs that are claimed ahead at all, as from a server on a slow disk."""
 RATE_SMOOTHING: Final = 0.7
 """Weight of the past in the smoothed interval between two ends."""
 
@@ -59,7 +63,8 @@ class EndRate:
     def ahead(self, now: float) -> int:
         """Return how many jobs to hold beyond those that run."""
         interval = max(self._interval_s, now - self._last if self.is_slow(now) else 0.0, 1e-6)
-        most = max(MOST_AHEAD, min(LONGEST_AHEAD, int(ROUND_TRIPS * self.round_trip_s / interval)))
+        between_calls_s = CALL_INTERVAL_S + ROUND_TRIPS * self.round_trip_s
+        most = max(MOST_AHEAD, min(LONGEST_AHEAD, int(between_calls_s / interval)))
         return min(most, int(self._horizon_s / interval))
 
     def is_slow(self, now: float) -> bool:
@@ -97,6 +102,14 @@ class Workload:
         """Return the held job of an attempt; None if it is not held."""
         item = self.items.get(key.job_id)
         return item if item is not None and item.key == key else None
+
+    def has_place(self, key: AttemptKey) -> bool:
+        """Return whether an attempt has a place that another can take when it ends.
+
+        It occupies resources, or it is queued: a short attempt may end before the runner has heard that it began.
+        """
+        item = self.find(key)
+        return self._pool.has(key) or (item is not None and item.stage is JobStage.QUEUED)
 
     def holds(self, job: ClaimedJob) -> bool:
         """Return whether a claimed job is held; if its refused attempt is being stopped, keep the claim for its end."""
