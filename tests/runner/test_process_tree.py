@@ -217,6 +217,40 @@ def test_a_process_is_not_mistaken_for_a_later_one_of_its_pid(start: Start) -> N
     assert not followed.children
 
 
+def test_children_of_a_process_that_had_several_threads_for_a_while(start: Start) -> None:
+    """A child that began and ended meanwhile is not taken for one that lives."""
+    code = """
+import subprocess, sys, threading
+print("ready", flush=True)
+for line in sys.stdin:
+    go = threading.Event()
+    thread = threading.Thread(target=go.wait)
+    thread.start()
+    child = subprocess.Popen(["sleep", "100"], stdout=2)
+    sys.stdin.readline()
+    child.kill()
+    child.wait()
+    go.set()
+    thread.join()
+"""
+    process = start(code)
+    followed = procfs.FollowedProcess(process.pid)
+
+    def seen() -> tuple[int, int]:
+        followed.refresh()
+        return followed.process.threads if followed.process else 0, len(followed.children)
+
+    assert process.stdin is not None
+    for _ in range(2):
+        eventually(lambda: seen() == (1, 0))
+        process.stdin.write("go on\n")
+        process.stdin.flush()
+        eventually(lambda: seen() == (2, 1))
+        process.stdin.write("end\n")
+        process.stdin.flush()
+    eventually(lambda: seen() == (1, 0))
+
+
 def test_an_idle_tree_is_not_summed_anew(start: Start) -> None:
     """Its usage is the same object, until one of its processes has run."""
     process = start("import sys; print('ready', flush=True); kept = [sys.stdin.readline() * 3, *sys.stdin]")

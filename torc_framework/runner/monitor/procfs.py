@@ -104,7 +104,9 @@ class FollowedProcess:
         """The pids of its children at the last `refresh`."""
         self._stat_file = _open_kept(f"/proc/{pid}/stat")
         self._children_file = _open_kept(f"/proc/{pid}/task/{pid}/children")
-        self._content = self._children_content = b""
+        self._content = b""
+        self._children_content: bytes | None = b""
+        """What its file of children contained; None if that was not read last, because it had several threads."""
 
     def __del__(self) -> None:
         for file in (self._stat_file, self._children_file):
@@ -132,6 +134,7 @@ class FollowedProcess:
 
     def _refresh_children(self) -> bool:
         if self.process is not None and self.process.threads != 1:
+            self._children_content = None
             before, self.children = self.children, children(self.pid, self.process.threads)
             return before != self.children
         kept = self._children_file
