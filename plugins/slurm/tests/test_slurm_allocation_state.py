@@ -4,6 +4,7 @@ import gc
 import resource
 import select
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -164,7 +165,9 @@ def refuse(*_: object) -> None:
 def nothing_left() -> Iterator[None]:
     """Assert that there are as many child processes and open files afterwards as before."""
     me = psutil.Process()
-    gc.collect()  # what earlier tests left behind is closed now, and not meanwhile
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()  # what earlier tests left behind is closed now, and not meanwhile
     before = len(me.children()), me.num_fds()
     yield
     assert (len(me.children()), me.num_fds()) == before
