@@ -61,7 +61,7 @@ class TuiApp(TerminalApp):
         super().__init__()
         self.setup = setup
         self.fetcher = Fetcher(self._deliver)
-        self.awaited = AwaitedScreen(self)
+        self.awaited = AwaitedScreen(self.ask)
         self.main = MainScreen()
         self.orders = Orders(self)
         self.job_views = JobViews(self)

@@ -1,6 +1,6 @@
 """What screens use of the app, so that they do not import it."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from textual.geometry import Size
@@ -9,12 +9,12 @@ from textual.timer import Timer
 
 from torc_framework.models.progress import WorkflowOverview
 from torc_framework.tui.tables.looks import Cell
-from torc_framework.tui.work.awaited_screen import AwaitedScreen
+from torc_framework.tui.work.awaited_screen import Ask, AwaitedScreen
 from torc_framework.tui.work.fetching import Fetcher
 from torc_framework.tui.work.setup import TuiSetup
 
 if TYPE_CHECKING:
-    from torc_framework.client import TorcClient
+    pass
 
 
 class WorkflowView(Protocol):
@@ -53,14 +53,9 @@ class ScreenHost(Protocol):
     def size(self) -> Size:
         """The size of the terminal."""
 
-    def ask(
-        self,
-        kind: Hashable,
-        request: "Callable[[TorcClient], Any]",
-        on_answer: Callable[[Any], None],
-        on_failure: Callable[[], None] = ...,
-    ) -> None:
-        """Carry out a request in a thread."""
+    @property
+    def ask(self) -> Ask:
+        """Carries out a request in a thread."""
 
     def show(self, screen: Screen[Any], on_answer: Callable[[Any], None] | None = None) -> None:
         """Show a screen over the present one."""
