@@ -20,7 +20,6 @@ LOOKS = {
 TABS = {"1": "Failures by cause", "2": "train_5", "4": "job_completed", "5": "user_error", "8": "dependencies"}
 """Tabs with several rows by their keys, and what stands in a row."""
 QUIET_S = 0.6
-ATTEMPTS = 3
 SETTLE_S = 1.5
 """Silence before a key is measured: on a loaded machine the last answer about a tab may come late."""
 
@@ -52,11 +51,5 @@ def test_a_step_writes_little(
 
 
 def dearest(program: PtyProgram, *keys: str) -> int:
-    """Return the bytes of the dearest of these keys, pressed again where an answer may have come at the same time."""
-    found = 0
-    for _ in range(ATTEMPTS):
-        found = max(program.bytes_for(key, QUIET_S) for key in keys)
-        if found <= MOST_BYTES and (found == 0 or any(keys)):
-            break
-        program.settle(SETTLE_S)
-    return found
+    """Return the bytes of the dearest of these keys."""
+    return max(program.bytes_for(key, QUIET_S) for key in keys)

@@ -33,8 +33,8 @@ class JobSurvey:
         is_plain: All are plain.
         values: The values of the plain jobs, by field.
         pairs: Their dependencies, as `DependencyBuilder` returns them; None if a job waits for several, or for
-            one that comes much later.
-        has_forward_pair: A pair has a job that waits for a later one.
+            one of a later slice.
+        has_forward_pair: A job waits for a later one of its slice.
         has_dependencies: A job names others or has a pattern of names.
     """
 
@@ -69,7 +69,7 @@ class JobSurvey:
         return frozenset(name for name, default in _OPTIONAL.items() if self.values[name] - {default})
 
     def _add_pairs(self, awaited: list[list[str] | None], start: int) -> bool:
-        """Add the dependencies of consecutive jobs; return False if they are not all pairs with jobs before."""
+        """Add the dependencies of consecutive jobs; return False if one waits for several, itself or a later slice."""
         assert self.pairs is not None
         waiting = [*compress(count(start), awaited)]
         names = [*chain.from_iterable(filter(None, awaited))]

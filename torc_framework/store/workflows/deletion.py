@@ -191,11 +191,9 @@ class _Slices:
                 is_empty = last is None or tx.row(part.any_row, after, last) is None
             if last is None:
                 return
-            if is_empty:
-                pass
-            elif last - after == count:  # as many ids as jobs: none of the ids belongs to another workflow
+            if not is_empty and last - after == count:  # as many ids as jobs: none belongs to another workflow
                 self._change(part.delete_range, after, last)
-            else:
+            elif not is_empty:
                 self._change(part.delete, self._workflow_id, after, last)
             after = last
 
