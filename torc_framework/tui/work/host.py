@@ -1,7 +1,7 @@
 """What screens use of the app, so that they do not import it."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from textual.geometry import Size
 from textual.screen import Screen
@@ -12,9 +12,6 @@ from torc_framework.tui.tables.looks import Cell
 from torc_framework.tui.work.awaited_screen import Ask, AwaitedScreen
 from torc_framework.tui.work.fetching import Fetcher
 from torc_framework.tui.work.setup import TuiSetup
-
-if TYPE_CHECKING:
-    pass
 
 
 class WorkflowView(Protocol):
