@@ -117,7 +117,7 @@ def postgres_database(distance_ms: float = 0.0) -> Iterator[str]:
             head, _, folder = url.partition("?host=")
             program = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="torc-relay-")), "delayed_relay")
             compiler = shutil.which("cc") or "cc"
-            subprocess.run([compiler, "-O2", "-pthread", "-o", program, HERE / "delayed_relay.c"], check=True)
+            subprocess.run([compiler, "-O2", "-o", program, HERE / "delayed_relay.c"], check=True)
             command = [program, f"{folder}/.s.PGSQL.5432", str(distance_ms)]
             relay = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
             stack.callback(relay.wait)

@@ -1,9 +1,11 @@
 """Tests of the queue of changes: many changes at once share transactions, and each has an answer of its own."""
 
+import asyncio
 import threading
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,13 @@ from typing import Any
 import pytest
 from server_child import ServerChild
 from waiting import eventually
+
+from torc_framework.server.dispatch.change_queue import MOST_PASSED_OVER, ChangeQueue
+from torc_framework.store.database.base import Database
+from torc_framework.store.database.group_commit import Change
+from torc_framework.store.database.opening import open_database
+from torc_framework.store.database.postgres import PostgresDatabase
+from torc_framework.store.database.sql import Tx
 
 CLIENTS = 50
 
@@ -74,6 +83,87 @@ def test_what_was_answered_survives_a_kill(tmp_path: Path, make_api: Any) -> Non
         assert set(handed.values()) == {1}
         again = api.ok("POST", f"/workflows/{workflow_id}/claim_next_jobs", limit=10_000)["jobs"]
         assert set(handed).isdisjoint(job["id"] for job in again)
+
+
+@pytest.fixture
+def two_servers(postgres: Any) -> Iterator[tuple[Database, Database]]:
+    """One database, opened as two servers do."""
+    with postgres.database() as url, closing(open_database(url)) as own, closing(open_database(url)) as other:
+        yield own, other
+
+
+async def _queued(queue: ChangeQueue, busy: int, workflow_ids: Sequence[int], made: list[int]) -> asyncio.Future[Any]:
+    """Queue a change of each workflow while all threads of the queue are busy; let the threads go on.
+
+    Returns:
+        Its result is there when all changes are made.
+    """
+    begun, go_on = threading.Barrier(busy + 1), threading.Event()
+
+    def block(_tx: Tx) -> None:
+        begun.wait()
+        go_on.wait()
+
+    def change(workflow_id: int) -> Change:
+        def make(_tx: Tx) -> None:
+            made.append(workflow_id)
+
+        return make
+
+    loop = asyncio.get_running_loop()
+    blocking = [asyncio.ensure_future(queue.carry_out(block, 1000 + number)) for number in range(busy)]
+    await loop.run_in_executor(None, begun.wait)
+    changes = [asyncio.ensure_future(queue.carry_out(change(workflow_id), workflow_id)) for workflow_id in workflow_ids]
+    for _ in range(3):
+        await asyncio.sleep(0)  # each is in the queue then
+    go_on.set()
+    return asyncio.gather(*blocking, *changes)
+
+
+def test_what_another_server_changes_holds_no_other_workflow_up(two_servers: tuple[Database, Database]) -> None:
+    """All threads would wait if each took one of the held workflows; the change of a further one is made meanwhile."""
+    own, other = two_servers
+    held = [*range(1, own.writers + 1)]
+    made: list[int] = []
+
+    async def work() -> None:
+        queue = ChangeQueue(own)
+        loop = asyncio.get_running_loop()
+        with ExitStack() as others:
+            for workflow_id in held:
+                others.enter_context(other.write(workflow_id))
+            done = await _queued(queue, own.writers, [*held, 77], made)
+            await loop.run_in_executor(None, eventually, lambda: made)
+            assert made == [77]
+        await done
+        queue.close()
+
+    asyncio.run(work())
+    assert sorted(made) == [*held, 77]
+
+
+def test_a_workflow_is_passed_over_a_limited_number_of_times(
+    two_servers: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After others have gone before it, the thread waits for the workflow that another server changes."""
+    own, other = two_servers
+    monkeypatch.setattr(PostgresDatabase, "writers", 1)
+    others = [*range(2, 12)]
+    made: list[int] = []
+
+    async def work() -> None:
+        queue = ChangeQueue(own)
+        loop = asyncio.get_running_loop()
+        with other.write(1):
+            done = await _queued(queue, 1, [1, *others], made)
+            await loop.run_in_executor(None, eventually, lambda: len(made) == MOST_PASSED_OVER)
+            await asyncio.sleep(0.3)
+            assert made == others[:MOST_PASSED_OVER]
+        await done
+        queue.close()
+
+    asyncio.run(work())
+    assert made == [*others[:MOST_PASSED_OVER], 1, *others[MOST_PASSED_OVER:]]
 
 
 def _answers(api: Any) -> bool:

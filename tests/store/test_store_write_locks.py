@@ -1,5 +1,6 @@
 """Tests of the locks of changes on PostgreSQL: changes of different workflows do not wait for each other."""
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,7 @@ import pytest
 from waiting import eventually, let_pass
 
 from torc_framework.store.database.base import NEW_WORKFLOW, Database
+from torc_framework.store.database.group_commit import Change
 from torc_framework.store.database.opening import open_database
 from torc_framework.store.database.postgres import WRITERS
 from torc_framework.store.exchange.single_claims import claim_next
@@ -71,6 +73,56 @@ def test_more_changes_than_connections(servers: list[Database]) -> None:
                 return int(tx.connection.exec_driver_sql(f"SELECT {number}").scalar_one())
 
         assert list(pool.map(change, range(1, 60))) == [*range(1, 60)]
+
+
+@pytest.mark.parametrize(
+    ("held", "asked", "chosen"),
+    [
+        ([], [1, 2, 3], 1),
+        ([1], [1, 2, 3], 2),
+        ([1, 2], [1, 2, 3], 3),
+        ([1], [1, NEW_WORKFLOW, None, 2], 2),
+        ([1], [NEW_WORKFLOW, 2], NEW_WORKFLOW),
+    ],
+)
+def test_a_workflow_that_is_free_goes_first(
+    servers: list[Database], held: list[int], asked: list[int | None], chosen: int
+) -> None:
+    """A transaction takes the changes of the first workflow that no other server changes."""
+    taken: list[int | None] = []
+
+    def take(workflow_id: int | None) -> list[Change]:
+        taken.append(workflow_id)
+        return [lambda _tx: "a", lambda _tx: "b"]
+
+    with contextlib.ExitStack() as stack:
+        for workflow_id in held:
+            stack.enter_context(servers[1].write(workflow_id))
+        outcomes = servers[0].write_first_free(asked, take)
+    assert [outcome.value for outcome in outcomes] == ["a", "b"]
+    assert taken == [chosen]
+
+
+def test_when_none_is_free_the_first_is_waited_for(servers: list[Database]) -> None:
+    """The transaction holds the lock of the first workflow then, and of no other."""
+    taken: list[int | None] = []
+    over = threading.Event()
+
+    def take(workflow_id: int | None) -> list[Change]:
+        taken.append(workflow_id)
+        return [lambda _tx: over.wait()]
+
+    thread = threading.Thread(target=lambda: servers[0].write_first_free([1, 2], take))
+    with servers[1].write(2):
+        with servers[1].write(1):
+            thread.start()
+            let_pass(0.2)
+            assert taken == []
+        eventually(lambda: taken)
+    with servers[1].write(2):
+        assert taken == [1]
+    over.set()
+    thread.join()
 
 
 def test_claims_at_several_servers_hand_out_each_job_once(servers: list[Database], bench_on: Any) -> None:

@@ -154,15 +154,33 @@ class Database(ABC):
         The first changes are made, at least one; if they take long, the others are left for a later call, and fewer
         outcomes are returned. Errors become outcomes: see `write`.
         """
-        if len(changes) == 1:
-            return [self._written_alone(changes[0], workflow_id)]
-        group = GroupTransaction(self._translated, [])
+        return self.write_first_free([workflow_id], lambda _workflow_id: changes)
+
+    def write_first_free(
+        self, workflow_ids: Sequence[int | None], take: Callable[[int | None], Sequence[Change]]
+    ) -> list[Outcome]:
+        """Make the changes of one workflow, as `write_group` does: of the first one that no other process changes.
+
+        If other processes change all of them, the transaction waits for the first one.
+
+        Args:
+            workflow_ids: The workflows, as for `write`. They have different keys (`group_key`).
+            take: Called once with the chosen one before its changes are made; returns them. If the transaction cannot
+                begin, the first one counts as chosen. An empty answer makes no change.
+        """
+        group, changes = GroupTransaction(self._translated, []), None
+        chosen = workflow_ids[0]
         try:
-            with self.write(workflow_id) as tx:
-                group.make(tx, changes)
+            with self._writing_connection() as writer:
+                chosen = self._begin_first_free(writer, workflow_ids)
+                with self._begun_transaction(writer) as tx:
+                    changes = take(chosen)
+                    group.make(tx, changes)
+            self.notify_listeners(tx)
         except Exception as error:
-            if group.is_repeatable(error):
-                return [self._written_alone(change, workflow_id) for change in changes]
+            changes = take(chosen) if changes is None else changes
+            if len(changes) > 1 and group.is_repeatable(error):
+                return [self._written_alone(change, chosen) for change in changes]
             return [Outcome(error=error)] * len(changes)
         return group.outcomes
 
@@ -218,10 +236,25 @@ class Database(ABC):
     @contextlib.contextmanager
     def _write_transaction(self, writer: sa.Connection, workflow_id: int | None) -> Iterator[Tx]:
         """Begin a change as soon as no other process makes one that excludes it; commit it at the end of the block."""
-        if not self._begin_write(writer, workflow_id, wait=True):
-            raise DatabaseBusyError(f"database {self.name} is busy: another process has been writing to it")
+        self._begin_waiting(writer, workflow_id)
         with self._begun_transaction(writer) as tx:
             yield tx
+
+    def _begin_waiting(self, writer: sa.Connection, workflow_id: int | None) -> None:
+        """Begin a change as soon as no other process makes one that excludes it."""
+        if not self._begin_write(writer, workflow_id, wait=True):
+            raise self._busy_error()
+
+    def _busy_error(self) -> DatabaseBusyError:
+        return DatabaseBusyError(f"database {self.name} is busy: another process has been writing to it")
+
+    def _begin_first_free(self, writer: sa.Connection, workflow_ids: Sequence[int | None]) -> int | None:
+        """Begin a change of one of these workflows, as `write_first_free` chooses it, and return it.
+
+        Where all changes exclude each other there is one key, and so one workflow.
+        """
+        self._begin_waiting(writer, workflow_ids[0])
+        return workflow_ids[0]
 
     @contextlib.contextmanager
     def _begun_transaction(self, writer: sa.Connection) -> Iterator[Tx]:

@@ -46,21 +46,21 @@ class GroupTransaction:
     is_ending: bool = False
 
     def make(self, whole: Tx, changes: Sequence[Change]) -> None:
-        """Make changes until `GROUP_S` is over, the first one in any case.
+        """Make changes until `GROUP_S` is over, the first one in any case; a single one needs no savepoint.
 
         Args:
             whole: The transaction; it gets what the listeners have to know of the changes that were made.
             changes: The changes, in their order.
 
         Raises:
-            Exception: the database has ended the transaction; none of the changes is made.
+            Exception: the database has ended the transaction, or the single change failed; no change is made.
         """
         self.tx = whole
         until = time.monotonic() + GROUP_S
         for change in changes:
             if self.outcomes and time.monotonic() > until:
                 break
-            self.outcomes.append(self._in_savepoint(whole, change))
+            self.outcomes.append(Outcome(change(whole)) if len(changes) == 1 else self._in_savepoint(whole, change))
         self.is_ending = True
 
     def _in_savepoint(self, whole: Tx, change: Change) -> Outcome:

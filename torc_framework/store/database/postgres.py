@@ -9,7 +9,7 @@ servers.
 import contextlib
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import psycopg
@@ -20,7 +20,7 @@ from torc_framework.store.database.base import driver_error as original_of
 from torc_framework.store.database.postgres_address import PostgresAddress
 from torc_framework.store.database.postgres_cursor import ConnectionStatements
 from torc_framework.store.database.postgres_dialect import DIALECT_URL, PostgresTx, register_adapters
-from torc_framework.store.database.postgres_locks import write_locks
+from torc_framework.store.database.postgres_locks import first_free_lock, write_locks
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import DatabaseBusyError, DatabaseError, RuleError
 
@@ -29,6 +29,8 @@ IDLE_LIMIT_MS: Final = 60_000
 """
 WRITERS: Final = 4
 """Transactions that a server makes at the same time: each holds a connection, of which PostgreSQL has a hundred."""
+_MOST_CHOICES: Final = 64
+"""Most further workflows of which a transaction may take one that is free, so that the statement is short."""
 _CHANNEL: Final = "torc"
 _BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -150,8 +152,24 @@ class PostgresDatabase(Database):
             yield writer
 
     def _begin_write(self, writer: sa.Connection, workflow_id: int | None, *, wait: bool) -> bool:
+        return self._begin_locked(writer, write_locks(workflow_id, wait=wait), wait=wait) is not False
+
+    def _begin_first_free(self, writer: sa.Connection, workflow_ids: Sequence[int | None]) -> int | None:
+        first, *others = workflow_ids
+        choices = [workflow_id for workflow_id in others if workflow_id]
+        if not first or not choices:  # such a change has no lock of a workflow
+            return super()._begin_first_free(writer, workflow_ids)
+        chosen = self._begin_locked(writer, first_free_lock([first, *choices[:_MOST_CHOICES]]), wait=True)
+        if chosen is False:
+            raise self._busy_error()
+        assert isinstance(chosen, int)
+        return chosen
+
+    def _begin_locked(self, writer: sa.Connection, locks: Iterable[str], *, wait: bool) -> Any:
+        """Begin a transaction as `_begin_locked` does, on a new connection if the server has closed this one."""
+        statements = [*locks]
         try:
-            return _begin_locked(writer, workflow_id, wait=wait)
+            return _begin_locked(writer, statements)
         except psycopg.Error as error:
             raw = _raw(writer)
             if not raw.closed:
@@ -164,7 +182,7 @@ class PostgresDatabase(Database):
         for engine in (self._writing_engine, self._engine):
             engine.dispose()  # the other pooled connections are as old
         try:
-            return _begin_locked(writer, workflow_id, wait=True)
+            return _begin_locked(writer, statements)
         except (psycopg.Error, sa.exc.DBAPIError) as error:
             self._raise_translated(error)
             raise
@@ -207,21 +225,31 @@ def _raw(connection: sa.Connection) -> Any:
     return connection.connection.driver_connection
 
 
-def _begin_locked(writer: sa.Connection, workflow_id: int | None, *, wait: bool) -> bool:
-    """Begin a transaction that holds its locks; return False if another transaction holds one that excludes them."""
+def _begin_locked(writer: sa.Connection, locks: Iterable[str]) -> Any:
+    """Begin a transaction that holds its locks.
+
+    Args:
+        writer: The connection.
+        locks: The statements that take the locks.
+
+    Returns:
+        What the last statement returned; False if another transaction holds a lock that excludes one of them, and no
+        transaction was begun.
+    """
     raw = _raw(writer)
     try:
         first = ConnectionStatements.of(writer.connection).statements_before()
-        answer = raw.execute("; ".join([*first, _BEGIN, *write_locks(workflow_id, wait=wait)]), prepare=False)
+        answer = raw.execute("; ".join([*first, _BEGIN, *locks]), prepare=False)
     except psycopg.errors.LockNotAvailable:
         raw.rollback()
         return False
     while True:
-        if answer.description is not None and answer.fetchone() == (False,):
+        value = None if answer.description is None else answer.fetchone()[0]
+        if value is False:
             raw.rollback()
             return False
         if not answer.nextset():
-            return True
+            return value
 
 
 def _begin_reading(connection: sa.Connection) -> None:

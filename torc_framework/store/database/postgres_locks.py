@@ -11,7 +11,7 @@ transactions wait for each other in a circle. A change locks no rows of another 
 """
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from torc_framework.store.database.base import NEW_WORKFLOW
@@ -40,6 +40,23 @@ def write_locks(workflow_id: int | None, *, wait: bool = True) -> Iterator[str]:
     yield f"SELECT {name}_shared({_DATABASE})"
     if workflow_id != NEW_WORKFLOW:
         yield f"SELECT {name}({_WORKFLOW}, {workflow_id % _KEYS})"
+
+
+def first_free_lock(workflow_ids: Sequence[int]) -> tuple[str, str]:
+    """Return the statements that take the locks of a change of one of several workflows; the second returns its id.
+
+    It is the first one whose lock is free. If none is, the second statement waits for the lock of the first one.
+    ``COALESCE`` evaluates its second argument only if the first one is null ("Conditional Expressions" in PostgreSQL's
+    manual), and the inner query ends with the first lock that it gets.
+    """
+    keys = ", ".join(str(workflow_id) for workflow_id in workflow_ids)
+    first = workflow_ids[0]
+    return (
+        f"SELECT pg_advisory_xact_lock_shared({_DATABASE})",
+        f"SELECT coalesce((SELECT id FROM unnest(ARRAY[{keys}]::bigint[]) AS id "
+        f"WHERE pg_try_advisory_xact_lock({_WORKFLOW}, (id % {_KEYS})::int) LIMIT 1), "
+        f"CASE WHEN pg_advisory_xact_lock({_WORKFLOW}, {first % _KEYS}) IS NULL THEN NULL ELSE {first} END)",
+    )
 
 
 def id_block(table: str) -> tuple[str, str]:
