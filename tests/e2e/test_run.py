@@ -136,6 +136,7 @@ def test_the_document_holds_some_of_many_jobs(torc: Any, work: Path) -> None:
     assert done.returncode == 0, done.stderr
     document = json.loads(torc("run", "1", "-f", "json").stdout)
     assert (len(document["jobs"]), document["jobs_omitted"]) == (20, 20)
+    assert [job["return_code"] for job in document["jobs"]] == [0] * 20
 
 
 def test_an_existing_workflow_is_gone_on_with(torc: Any, work: Path) -> None:

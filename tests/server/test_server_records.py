@@ -286,6 +286,22 @@ def test_default_requirements_stay(api: Any) -> None:
     assert api.ok("GET", f"/jobs/{job['id']}")["resource_requirements_id"] == default
 
 
+def test_results_of_some_jobs(api: Any) -> None:
+    """`job_ids` may be given several times, and beside other filters."""
+    workflow_id = api.workflow()
+    results = [made(api, "results", workflow_id) for _ in range(3)]
+    wanted = [result["job_id"] for result in results[1:]]
+
+    def found(**query: Any) -> list[int]:
+        items = api.ok("GET", "/results", workflow_id=workflow_id, all_runs=True, **query)["items"]
+        return sorted(item["id"] for item in items)
+
+    assert found(job_ids=wanted) == [result["id"] for result in results[1:]]
+    assert found(job_ids=[*wanted, 10**9], job_id=wanted[0]) == [results[1]["id"]]
+    assert found(job_ids=[10**9]) == []
+    assert api.call("GET", "/results", workflow_id=workflow_id, job_ids=["x"]).status == 400
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [

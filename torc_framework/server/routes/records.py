@@ -158,7 +158,10 @@ def _permissions(resource: RecordKind) -> tuple[Permission, Permission, Permissi
 
 def list_parameters(resource: RecordKind) -> dict[str, Parameter]:
     """Return the query parameters of a list of records of a kind."""
-    parameters = {name: Parameter(filter_.type_, filter_.default) for name, filter_ in resource.filters.items()}
+    parameters = {
+        name: Parameter(filter_.type_, filter_.default, repeated=filter_.repeated)
+        for name, filter_ in resource.filters.items()
+    }
     if resource is JOBS:
         parameters["q"] = Parameter(str)
     if resource.relations:

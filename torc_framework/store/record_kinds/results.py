@@ -71,6 +71,7 @@ RESULTS: Final = RecordKind(
     table=t.RESULT,
     filters={
         "job_id": ListFilter(int, lambda job_id: t.RESULT.c.job_id == job_id, finds_few=True),
+        "job_ids": ListFilter(int, t.RESULT.c.job_id.in_, finds_few=True, repeated=True),
         **equals(t.RESULT, run_id=int, return_code=int, compute_node_id=int),
         "status": ListFilter(JobStatus, lambda label: t.RESULT.c.status == status_number(label)),
         "all_runs": ListFilter(bool, lambda yes: sa.true() if yes else _CURRENT, default=False),

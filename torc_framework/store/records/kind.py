@@ -22,12 +22,14 @@ class ListFilter:
         condition: Returns the condition on rows for a value.
         default: Its value when the request has none; with None, the list is not filtered.
         finds_few: An index on its column finds few rows, however many the workflow has.
+        repeated: A request may have the parameter several times; the condition gets the list of its values.
     """
 
     type_: type[Any]
     condition: Condition
     default: Any = None
     finds_few: bool = False
+    repeated: bool = False
 
 
 @frozen

@@ -182,12 +182,8 @@ def _rows(client: TorcClient, workflow_id: int, counts: dict[str, int]) -> list[
     for status in _ORDER:
         if counts.get(status.label) and len(jobs) < MAX_ROWS:
             jobs += client.find(JobRecord, workflow_id=workflow_id, status=status.label, limit=MAX_ROWS - len(jobs))
-    if sum(counts.values()) <= MAX_ROWS:
-        results = client.find(ResultRecord, workflow_id=workflow_id)
-    else:
-        results = [
-            result for job in jobs for result in client.find(ResultRecord, workflow_id=workflow_id, job_id=job.id)
-        ]
+    ids = [job.id for job in jobs]
+    results = client.find(ResultRecord, workflow_id=workflow_id, job_ids=ids, limit=MAX_ROWS) if ids else []
     by_job = {result.job_id: result for result in results}
     return [(job, by_job.get(job.id or 0)) for job in jobs]
 
