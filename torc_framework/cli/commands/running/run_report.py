@@ -2,16 +2,14 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from attrs import Factory, frozen
+from attrs import frozen
 
-from torc_framework.cli.commands.running.failure_lines import summary_lines
 from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.session import Session
 from torc_framework.client import TorcClient
 from torc_framework.errors import ApiError, ExitStatus, ServerUnreachableError
-from torc_framework.forensics.run_failures import FailureExample, FailureSummary, summarize_failures
 from torc_framework.models.records import JobRecord, ResultRecord
 from torc_framework.models.statuses import UNSUCCESSFUL, JobStatus
 from torc_framework.next_step import NextStep, executor_option, next_step
@@ -21,6 +19,9 @@ from torc_framework.runner.connection.retries import retry_until_answered
 from torc_framework.text.headline import headline
 from torc_framework.text.quantities import count_text, duration_text
 from torc_framework.text.terminal import print_line
+
+if TYPE_CHECKING:  # most runs have no failures, and then need no module that examines them
+    from torc_framework.forensics.run_failures import FailureExample, FailureSummary
 
 MAX_ROWS: Final = 20
 """Jobs in the JSON document of a run; ``torc results list`` shows all."""
@@ -34,14 +35,14 @@ class ReportDetails:
 
     Attributes:
         rows: Some jobs with their latest result; those that did not succeed come first.
-        failures: The failures in short.
+        failures: The failures in short; None if there are none.
         next: The next command; None if nothing is left to do.
         worked_s: Seconds from the first start to the last end of an attempt, as `torc status` shows them; None while
             jobs are left.
     """
 
     rows: Sequence[tuple[JobRecord, ResultRecord | None]] = ()
-    failures: FailureSummary = Factory(FailureSummary)
+    failures: "FailureSummary | None" = None
     next: NextStep | None = None
     worked_s: float | None = None
 
@@ -85,7 +86,7 @@ def verdict(outcome: RunOutcome) -> str:
     return "completed" if _is_successful(outcome) else "failed"
 
 
-def report(session: Session, workflow_id: int, outcome: RunOutcome, seen: Sequence[FailureExample] = ()) -> None:
+def report(session: Session, workflow_id: int, outcome: RunOutcome, seen: "Sequence[FailureExample]" = ()) -> None:
     """Print the failures, the headline and the next command; or one JSON document.
 
     Args:
@@ -102,7 +103,7 @@ def report(session: Session, workflow_id: int, outcome: RunOutcome, seen: Sequen
     if session.wants_json:
         print_json(_document(workflow_id, outcome, details))
         return
-    lines = [*summary_lines(details.failures, seen)]
+    lines = _failure_lines(details, seen)
     if lines or seen:
         print("\n".join([*lines, ""]))
     print(_headline(workflow_id, outcome, details))
@@ -117,12 +118,22 @@ def report(session: Session, workflow_id: int, outcome: RunOutcome, seen: Sequen
         print(f"Next: {details.next.command}")
 
 
+def _failure_lines(details: ReportDetails, seen: "Sequence[FailureExample]") -> list[str]:
+    if details.failures is None:
+        return []
+    from torc_framework.cli.commands.running.failure_lines import summary_lines
+
+    return [*summary_lines(details.failures, seen)]
+
+
 def _details(session: Session, workflow_id: int, outcome: RunOutcome) -> ReportDetails:
     client = session.client
     rows = _rows(client, workflow_id, outcome.counts) if session.wants_json else ()
     worked_s = _worked_s(client, workflow_id) if outcome.is_complete else None
     if _is_successful(outcome):
         return ReportDetails(rows, worked_s=worked_s)
+    from torc_framework.forensics.run_failures import summarize_failures
+
     # The server takes a runner that left jobs for a living one as long as this process lives.
     sites, continues = [each.site for each in outcome.sites if each.site], None
     if outcome.left_jobs:
@@ -218,7 +229,7 @@ def _document(workflow_id: int, outcome: RunOutcome, details: ReportDetails) -> 
         "unfit": outcome.unfit,
         "troubles": _warnings(outcome),
         "next_command": details.next and details.next.command,
-        "failures": [cause.example.as_dict() for cause in details.failures.causes],
+        "failures": [cause.example.as_dict() for cause in details.failures.causes] if details.failures else [],
         "jobs_omitted": sum(outcome.counts.values()) - len(rows),
         "jobs": [
             {
