@@ -80,3 +80,18 @@ def test_without_the_program_the_reason_is_named(start: Start, tmp_path: Path, m
     first = start()
     first.run((1, "true"), shell="/bin/sh")
     assert "this Python cannot start sessions, and PATH has no program setsid" in first.ends(1)[0]
+
+
+def test_a_parent_that_ignores_ended_children(start: Start, tmp_path: Path) -> None:
+    """Supervisor and reaper inherit that from a program that starts torc so; they learn of all ends nevertheless."""
+    gate = tmp_path / "gate"
+    former = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        attempts = start()
+        attempts.run((1, "exit 3"), (2, f"while ! [ -e {gate} ]; do sleep 0.02; done; exit 4"))
+        assert attempts.ends(1) == [3]
+    finally:
+        signal.signal(signal.SIGCHLD, former)
+    os.kill(attempts.supervisor(), signal.SIGKILL)
+    gate.touch()
+    assert attempts.ends(2) == [4]

@@ -37,6 +37,7 @@ def main(*home: str) -> None:
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
         signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is ignored, the kernel keeps no status of an ended child
     os.set_blocking(CONTROL_FD, False)
     for fd in (CONTROL_FD, JOURNAL_FD):
         os.set_inheritable(fd, False)
