@@ -268,7 +268,9 @@ class Transport:
 
     def _open(self, timeout: float) -> Connection:
         address = self._address
-        sock = socket.create_connection((address.host, address.port), timeout)
+        # Python imports its tables of international names for a text, and not for bytes.
+        host: Any = address.host.encode() if address.host.isascii() else address.host
+        sock = socket.create_connection((host, address.port), timeout)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._tls is not None:
             sock = self._tls.wrap_socket(sock, server_hostname=address.host)

@@ -39,7 +39,6 @@ from torc_framework.cli.shared.workflow_list import workflow_list
 from torc_framework.errors import UserError
 from torc_framework.models.records import WorkflowRecord
 from torc_framework.models.statuses import LIVE
-from torc_framework.reports.status_document import overview_values
 from torc_framework.text.terminal import print_line
 
 app = CommandGroup(
@@ -136,6 +135,8 @@ def list_(
     }
     found, total = session.client.overviews(filters, limit=limit or None, offset=offset)
     if session.wants_json:
+        from torc_framework.reports.status_document import overview_values
+
         print_json([overview_values(each) for each in found])
         return
     if not found:
