@@ -100,7 +100,7 @@ class Statement:
 
 
 class Insertion(Statement):
-    """An insert of one row, or of fifty at once, which takes a third less time for each row.
+    """An insert of one row, or of a hundred at once, which takes about four tenths of the time for each.
 
     Args:
         table: Name of the table.
@@ -109,7 +109,7 @@ class Insertion(Statement):
         without_default: Those of them that are null in rows for which they have no value.
     """
 
-    ROWS_AT_ONCE: Final = 50
+    ROWS_AT_ONCE: Final = 100
 
     def __init__(self, table: str, clause: sa.Executable, *columns: str, without_default: Collection[str] = ()) -> None:
         super().__init__(clause, *columns)
@@ -393,14 +393,15 @@ class Tx:
     def _insert_blocks(self, statement: Insertion, rows: Iterable[Row], same: Mapping[int, Any]) -> None:
         """Insert rows without the values that all rows have, which are given by the position of their column."""
         left, size = iter(rows), Insertion.ROWS_AT_ONCE
-        text, shared = statement.bind_block(self._dialect, same)
-        rest: list[Row] = []
+        block = list(islice(left, size))
+        if len(block) == size:
+            text, shared = statement.bind_block(self._dialect, same)
 
-        def blocks() -> Iterator[list[Any]]:
-            nonlocal rest
-            while len(block := list(islice(left, size))) == size:
-                yield [*shared, *chain.from_iterable(block)]
-            rest = block
+            def values() -> Iterator[list[Any]]:
+                nonlocal block
+                while len(block) == size:
+                    yield [*shared, *chain.from_iterable(block)]
+                    block = list(islice(left, size))
 
-        self._cursor.executemany(text, blocks())
-        self.run_each(statement, [whole_row(row, same) for row in rest])
+            self._cursor.executemany(text, values())
+        self.run_each(statement, [whole_row(row, same) for row in block])
