@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from change_groups import write_group
 from waiting import eventually
 
 from torc_framework.models.records import WorkflowRecord
@@ -59,7 +60,7 @@ def test_a_change_that_raises_is_undone_and_the_others_are_stored(database: Data
     streams: list[set[int]] = []
     database.on_workflows_with_events(streams.append)
     refusal = NotFoundError("Workflow", 7)
-    outcomes = database.write_group([creation("a"), failing(refusal), failing(ZeroDivisionError()), creation("b")])
+    outcomes = write_group(database, [creation("a"), failing(refusal), failing(ZeroDivisionError()), creation("b")])
     assert names(database) == ["a", "b"]
     assert [type(outcome.error) for outcome in outcomes] == [type(None), NotFoundError, ZeroDivisionError, type(None)]
     assert outcomes[1].error is refusal
@@ -70,7 +71,7 @@ def test_a_change_that_raises_is_undone_and_the_others_are_stored(database: Data
 @pytest.mark.usefixtures("patient")
 def test_listeners_get_what_all_changes_of_a_group_did(database: Database) -> None:
     """One call for a group, with the workflows of every change that was kept."""
-    first, second = (outcome.value for outcome in database.write_group([creation("a"), creation("b")]))
+    first, second = (outcome.value for outcome in write_group(database, [creation("a"), creation("b")]))
     streams: list[set[int]] = []
     database.on_workflows_with_events(streams.append)
     events: list[Any] = []
@@ -79,7 +80,7 @@ def test_listeners_get_what_all_changes_of_a_group_did(database: Database) -> No
     def announce(workflow_id: int) -> Change:
         return lambda tx: record_user_action(tx, workflow_id, "x")
 
-    database.write_group([announce(first), failing(ZeroDivisionError()), announce(second)])
+    write_group(database, [announce(first), failing(ZeroDivisionError()), announce(second)])
     assert streams == [{first, second}]
     assert [event[0] for event in events] == [first, second]
 
@@ -92,7 +93,7 @@ def test_an_error_of_the_driver_becomes_an_error_of_the_store(database: Database
     def change(tx: Tx) -> None:
         tx.connection.execute(sa.select(sa.cast(sa.bindparam("n", 2**70), sa.BigInteger)))
 
-    outcomes = database.write_group([change, *[creation("good")] * (count - 1)])
+    outcomes = write_group(database, [change, *[creation("good")] * (count - 1)])
     assert isinstance(outcomes[0].error, RuleError)
     assert names(database) == ["good"] * (count - 1)
 
@@ -101,7 +102,7 @@ def test_an_error_of_the_driver_becomes_an_error_of_the_store(database: Database
 def test_changes_of_a_group_see_those_before_them(bench: Any) -> None:
     """Claims in one transaction do not hand out a job twice."""
     workflow_id = bench.plan(5)
-    outcomes = bench.database.write_group([lambda tx: claim_next(tx, workflow_id, 1)] * 7)
+    outcomes = write_group(bench.database, [lambda tx: claim_next(tx, workflow_id, 1)] * 7)
     assert [len(outcome.value.jobs) for outcome in outcomes] == [1] * 5 + [0] * 2
     assert len({job.id for outcome in outcomes for job in outcome.value.jobs}) == 5
 
@@ -114,7 +115,7 @@ def test_a_long_change_ends_the_group(database: Database) -> None:
         done.wait(2 * group_commit.GROUP_S)
         return creation("slow")(tx)
 
-    assert len(database.write_group([slow, creation("later")])) == 1
+    assert len(write_group(database, [slow, creation("later")])) == 1
     assert names(database) == ["slow"]
 
 
@@ -124,7 +125,7 @@ def test_a_change_without_room_on_the_disk_does_not_take_the_others_along(sqlite
     with sqlite.write() as tx:
         pages = tx.connection.exec_driver_sql("PRAGMA page_count").scalar_one()
         tx.connection.exec_driver_sql(f"PRAGMA max_page_count={pages + 8}")
-    outcomes = sqlite.write_group([creation("a"), creation("x" * 200_000), creation("b")])
+    outcomes = write_group(sqlite, [creation("a"), creation("x" * 200_000), creation("b")])
     assert names(sqlite) == ["a", "b"]
     assert isinstance(outcomes[1].error, DatabaseError)
     assert is_disk_full(outcomes[1].error)
@@ -139,10 +140,10 @@ def test_a_lost_connection_is_told_to_every_change(fresh_postgres: Callable[[], 
     def end_connection(tx: Tx) -> None:
         tx.connection.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
 
-    outcomes = database.write_group([creation("a"), end_connection, creation("b")])
+    outcomes = write_group(database, [creation("a"), end_connection, creation("b")])
     assert [type(outcome.error) for outcome in outcomes] == [DatabaseError] * 3
     assert names(database) == []
-    assert [outcome.error for outcome in database.write_group([creation("a"), creation("b")])] == [None, None]
+    assert [outcome.error for outcome in write_group(database, [creation("a"), creation("b")])] == [None, None]
     assert names(database) == ["a", "b"]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy as sa
+from change_groups import write_group
 from postgres_server import PostgresServer
 
 from torc_framework.models.records import WorkflowRecord
@@ -182,8 +183,8 @@ def test_a_change_that_waited_fails_alone_in_a_group(own: Database, workflow: in
         tx.run(NEW_FILE, 2**40, workflow, "a", "/")
         tx.run(NEW_FILE, 2**40, workflow, "b", "/")
 
-    outcomes = own.write_group(
-        [lambda tx: add_file(tx, workflow, "x"), failing, lambda tx: add_file(tx, workflow, "y")]
+    outcomes = write_group(
+        own, [lambda tx: add_file(tx, workflow, "x"), failing, lambda tx: add_file(tx, workflow, "y")]
     )
     assert [outcome.error is None for outcome in outcomes] == [True, False, True]
     assert file_names(own, workflow) == ["first", "x", "y"]

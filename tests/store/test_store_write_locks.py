@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from change_groups import write_group
 from waiting import eventually, let_pass
 
 from torc_framework.store.database.base import NEW_WORKFLOW, Database
@@ -88,11 +89,14 @@ def test_more_changes_than_connections(servers: list[Database]) -> None:
 def test_a_workflow_that_is_free_goes_first(
     servers: list[Database], held: list[int], asked: list[int | None], chosen: int
 ) -> None:
-    """A transaction takes the changes of the first workflow that no other server changes."""
+    """A transaction takes the changes of the first workflow that no other server changes, and holds no other lock."""
     taken: list[int | None] = []
 
     def take(workflow_id: int | None) -> list[Change]:
         taken.append(workflow_id)
+        for other in {each for each in asked if each} - {*held, workflow_id}:
+            with servers[2].write(other):
+                pass
         return [lambda _tx: "a", lambda _tx: "b"]
 
     with contextlib.ExitStack() as stack:
@@ -135,7 +139,7 @@ def test_claims_at_several_servers_hand_out_each_job_once(servers: list[Database
         database, workflow_id = servers[number % SERVERS], workflow_ids[number % 2]
         while True:
             changes = [lambda tx: claim_next(tx, workflow_id, 1)] * (1 + number % 3)
-            outcomes = database.write_group(changes, workflow_id)
+            outcomes = write_group(database, changes, workflow_id)
             assert [outcome.error for outcome in outcomes if outcome.error] == []
             found = [job.id for outcome in outcomes for job in outcome.value.jobs]
             with lock:

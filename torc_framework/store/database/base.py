@@ -148,25 +148,21 @@ class Database(ABC):
             yield tx
         self.notify_listeners(tx)
 
-    def write_group(self, changes: Sequence[Change], workflow_id: int | None = None) -> list[Outcome]:
-        """Make changes in one transaction, each as if it were alone; return their outcomes after the commit.
-
-        The first changes are made, at least one; if they take long, the others are left for a later call, and fewer
-        outcomes are returned. Errors become outcomes: see `write`.
-        """
-        return self.write_first_free([workflow_id], lambda _workflow_id: changes)
-
     def write_first_free(
         self, workflow_ids: Sequence[int | None], take: Callable[[int | None], Sequence[Change]]
     ) -> list[Outcome]:
-        """Make the changes of one workflow, as `write_group` does: of the first one that no other process changes.
+        """Make changes of one workflow in one transaction, each as if it were alone: of the first one that is free.
 
-        If other processes change all of them, the transaction waits for the first one.
+        A workflow is free if no other process changes it. If none is, the transaction waits for the first one. The
+        first changes are made, at least one; if they take long, the others are left for a later call.
 
         Args:
             workflow_ids: The workflows, as for `write`. They have different keys (`group_key`).
             take: Called once with the chosen one before its changes are made; returns them. If the transaction cannot
                 begin, the first one counts as chosen. An empty answer makes no change.
+
+        Returns:
+            The outcomes of the changes that were made, after the commit. Errors become outcomes: see `write`.
         """
         group, changes = GroupTransaction(self._translated, []), None
         chosen = workflow_ids[0]

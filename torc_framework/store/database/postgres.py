@@ -152,21 +152,21 @@ class PostgresDatabase(Database):
             yield writer
 
     def _begin_write(self, writer: sa.Connection, workflow_id: int | None, *, wait: bool) -> bool:
-        return self._begin_locked(writer, write_locks(workflow_id, wait=wait), wait=wait) is not False
+        return self._begin_reconnected(writer, write_locks(workflow_id, wait=wait), wait=wait) is not False
 
     def _begin_first_free(self, writer: sa.Connection, workflow_ids: Sequence[int | None]) -> int | None:
         first, *others = workflow_ids
         choices = [workflow_id for workflow_id in others if workflow_id]
         if not first or not choices:  # such a change has no lock of a workflow
             return super()._begin_first_free(writer, workflow_ids)
-        chosen = self._begin_locked(writer, first_free_lock([first, *choices[:_MOST_CHOICES]]), wait=True)
+        chosen = self._begin_reconnected(writer, first_free_lock([first, *choices[:_MOST_CHOICES]]), wait=True)
         if chosen is False:
             raise self._busy_error()
         assert isinstance(chosen, int)
         return chosen
 
-    def _begin_locked(self, writer: sa.Connection, locks: Iterable[str], *, wait: bool) -> Any:
-        """Begin a transaction as `_begin_locked` does, on a new connection if the server has closed this one."""
+    def _begin_reconnected(self, writer: sa.Connection, locks: Iterable[str], *, wait: bool) -> Any:
+        """Begin a transaction as `_begin_locked` does, with ``wait`` on a new connection if this one is lost."""
         statements = [*locks]
         try:
             return _begin_locked(writer, statements)

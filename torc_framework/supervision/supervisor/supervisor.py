@@ -36,7 +36,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torc_framework.supervision.supervisor import CgroupPlan, Key
 
-WAKEUP_SIGNALS = CONTROL_SIGNAL, _ = signal.SIGUSR1, signal.SIGCHLD
+CONTROL_SIGNAL = signal.SIGUSR1
+WAKEUP_SIGNALS = (CONTROL_SIGNAL, signal.SIGCHLD)
 """The signals that the supervisor blocks and waits for: the control socket has changed, or a child has ended.
 
 To wait for them takes fewer system calls than to poll descriptors. Of two that are pending, Linux returns the one with
