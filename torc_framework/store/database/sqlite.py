@@ -235,7 +235,7 @@ def _engine(path: Path) -> sa.Engine:
     @sa.event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # `SqliteDatabase` begins the transactions, not the driver
-        for pragma in ("synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY", "cache_size=-65536"):
+        for pragma in ("synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY", "cache_size=-32768"):
             connection.execute(f"PRAGMA {pragma}")
 
     return engine
