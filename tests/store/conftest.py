@@ -92,6 +92,13 @@ class Bench:
         with self.database.write() as tx:
             return int(crud.create(tx, COMPUTE_NODES, values)["id"])
 
+    def leave(self) -> None:
+        """End the first runner, which releases what it has claimed."""
+        pending = [self.job_id(job) for job, status in enumerate(self.statuses()) if status == "pending"]
+        self.exchange(released=pending)
+        with self.database.write() as tx:
+            crud.update(tx, COMPUTE_NODES, self.nodes[0], {"is_active": False})
+
     def begin(self, **options: Any) -> int:
         """Begin a run; return its number."""
         with self.database.write() as tx:

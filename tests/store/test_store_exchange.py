@@ -10,7 +10,6 @@ from torc_framework.models.records import FailureHandlerRecord, FileRecord, Reso
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.record_kinds.files import FILES
 from torc_framework.store.records import crud
-from torc_framework.store.records.kind import RecordKind
 from torc_framework.store.runs import lifecycle
 from torc_framework.store.runs.workflow_status import unfinished_counts
 
@@ -214,23 +213,6 @@ def test_a_late_release_takes_nothing_from_another_runner(bench: Any) -> None:
     bench.claim(node=other)
     bench.exchange(released=[bench.job_id(0)], started=[StartedReport(bench.job_id(0), 1, 0.0)])
     assert (bench.statuses(), bench.column("active_compute_node_id")) == (["pending"], [other])
-
-
-def test_a_dead_runners_jobs_are_settled_by_another(bench: Any) -> None:
-    """Another runner may start or release jobs of a runner that is not active."""
-    bench.plan(2)
-    bench.claim()
-    other = bench.node()
-    with bench.database.write() as tx:
-        crud.update(tx, _nodes(), bench.nodes[0], {"is_active": False})
-    bench.exchange(other, started=[bench.started(0)], released=[bench.job_id(1)])
-    assert (bench.statuses(), bench.column("active_compute_node_id")) == (["running", "ready"], [other, None])
-
-
-def _nodes() -> RecordKind:
-    from torc_framework.store.record_kinds.nodes import COMPUTE_NODES
-
-    return COMPUTE_NODES
 
 
 def test_jobs_of_a_lost_answer_are_handed_out_again(bench: Any) -> None:

@@ -34,11 +34,11 @@ def repair(bench: Any, job: int, **wanted: Any) -> Repair:
 
 
 def run_recovery(bench: Any, *repairs: Repair, run_id: int | None = None, leave: bool = True) -> RecoveryReceipt:
-    """Recover, after the runner has left."""
+    """Recover, after the runner has left; another one comes."""
+    if leave:
+        bench.leave()
+        bench.nodes = [bench.node(is_active=None)]
     with bench.database.write() as tx:
-        if leave:
-            for node in bench.nodes:
-                crud.update(tx, COMPUTE_NODES, node, {"is_active": False})
         return recover(tx, bench.workflow_id, RecoveryOrder(run_id or bench_run(bench, tx), list(repairs)))
 
 

@@ -12,7 +12,7 @@ from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.record_kinds import workflow_queries
 from torc_framework.store.record_kinds.files import FILES, USER_DATA
 from torc_framework.store.record_kinds.jobs import JOBS, create_jobs
-from torc_framework.store.record_kinds.nodes import COMPUTE_NODES, SCHEDULED_COMPUTE_NODES
+from torc_framework.store.record_kinds.nodes import SCHEDULED_COMPUTE_NODES
 from torc_framework.store.records import crud
 from torc_framework.store.records.kind import PageRequest
 from torc_framework.store.runs import lifecycle
@@ -88,7 +88,7 @@ def test_a_run_does_not_take_jobs_from_active_runners(bench: Any) -> None:
     assert bench.begin(force=True) == 2
     bench.claim()
     with bench.database.write() as tx:
-        crud.update(tx, COMPUTE_NODES, bench.nodes[0], {"is_active": False})
+        tx.connection.execute(sa.update(t.COMPUTE_NODE).values(is_active=False))
     assert (bench.begin(), bench.statuses()) == (3, ["ready"])
 
 

@@ -3,7 +3,10 @@
 In one call a runner reports which attempts started and ended and which jobs it releases, and the server replies with
 jobs that it has claimed for the runner. The server does all of it in one transaction. If there is no job to claim,
 the call waits on the server, at most ``wait_s`` seconds. Reports are idempotent: a report on an attempt that the
-server has already recorded is accepted and changes nothing. Times are seconds since the epoch, UTC.
+server has already recorded is accepted and changes nothing. Times are seconds since 1970, UTC.
+
+A runner speaks under the lease of its record, which has an epoch. Whoever takes over from a dead runner takes its lease
+(`TakeOverOrder`) and raises the epoch; a call with an older one is refused with 409 and changes nothing.
 """
 
 from typing import Any, Final
@@ -73,6 +76,8 @@ class EndedReport:
             all.
         next_job_id: Job that waited for this end only and that the runner has already started (see
             `ExchangeReply.following`): the server claims it for the runner when it records the end.
+        next_node_id: Id of the dead runner that started this job, from which the reporting runner has taken over: the
+            server claims the job for that record, whose launchers know the attempt. None is the reporting runner.
     """
 
     job_id: int
@@ -96,6 +101,7 @@ class EndedReport:
     interrupted: bool = False
     lost: bool = False
     next_job_id: int | None = None
+    next_node_id: int | None = None
 
 
 @define(kw_only=True)
@@ -128,7 +134,9 @@ class ExchangeRequest(Offer):
     Attributes:
         compute_node_id: Id of the runner's compute node record.
         run_id: Run to which the runner belongs; the server refuses any other run with 422.
-        seq: Number that grows with each call of this runner; a newer call ends an older one that still waits.
+        seq: Number that grows with each call of this runner; a newer call ends an older one that still waits, and a
+            call that arrives after a newer one, or a second time, changes nothing. 0 is a call without a number.
+        epoch: Epoch of the lease of ``compute_node_id``, as the caller knows it; the server refuses any other with 409.
         released: Ids of jobs that the runner returns without having started them.
         holding: After a reply was lost: ids of all jobs that this runner holds. Jobs that the server has claimed
             for this runner and that are not listed are in the reply again.
@@ -144,6 +152,7 @@ class ExchangeRequest(Offer):
     compute_node_id: int
     run_id: int
     seq: int = 0
+    epoch: int = 0
     started: list[StartedReport] = Factory(list)
     ended: list[EndedReport] = Factory(list)
     released: list[int] = Factory(list)
@@ -237,6 +246,8 @@ class ExchangeReply:
         resumed: Number of interrupted jobs that this call made ready.
         vacancies: Other runners of the workflow that wait for jobs while this one holds some that it has not started:
             it releases a share of those. Each wait of a runner is named once.
+        is_superseded: The call changed nothing, because it or a newer one of the same runner was carried out before.
+            The answer to that one may be lost: the runner reports again, with ``holding``.
     """
 
     jobs: list[ClaimedJob] = Factory(list)
@@ -253,3 +264,28 @@ class ExchangeReply:
     due_in_s: float | None = None
     resumed: int = 0
     vacancies: list[Vacancy] = Factory(list)
+    is_superseded: bool = False
+
+
+@define
+class TakeOverOrder:
+    """Request to take the lease of a dead runner, and with it those that this one has taken from others.
+
+    Attributes:
+        epoch: The epoch of its lease; the server refuses the order with 409 if it has changed meanwhile.
+        by: Id of the runner that takes it; None if a command takes it that runs no jobs.
+    """
+
+    epoch: int
+    by: int | None = None
+
+
+@define
+class TakenLeases:
+    """The leases that were taken.
+
+    Attributes:
+        epochs: The new epoch of each, by the id of the compute node.
+    """
+
+    epochs: dict[int, int]

@@ -271,6 +271,16 @@ class ComputeNodeRecord:
         FieldAccess.SERVER,
         ours=True,
     )
+    epoch: int | None = _field(
+        None,
+        "How often its lease has changed hands: it was taken over, or closed. None is 0. An exchange with another "
+        "epoch is refused.",
+        FieldAccess.SERVER,
+        ours=True,
+    )
+    taken_over_by: int | None = _field(
+        None, "The runner that continues the attempts of this one, which is dead.", FieldAccess.SERVER, ours=True
+    )
 
 
 GIVEN_OPTIONS: Final = "given_options"

@@ -120,8 +120,9 @@ def sync_status(
     found.allocation_ids = sorted(node_id for node_id in over if node_id is not None)
     if not dry_run:
         _take_over_local(client, plugins, options, workflow_id, [each for each in dead if each.is_local])
+        epochs: dict[int, int] = {}
         for each in _distinct([by for _, by in held if not by.is_local]):
-            _end(client, plugins, each, [job for job, by in held if by is each], rerun=rerun)
+            _end(client, plugins, each, [job for job, by in held if by is each], epochs, rerun=rerun)
         for each in dead:
             if each.node.is_active and not each.is_local:
                 client.update(ComputeNodeRecord, each.node.id or 0, {"is_active": False})
@@ -171,17 +172,29 @@ def _held(
 
 
 def _end(
-    client: TorcClient, plugins: "PluginManager", each: _GoneRunner, jobs: Sequence[JobRecord], *, rerun: bool
+    client: TorcClient,
+    plugins: "PluginManager",
+    each: _GoneRunner,
+    jobs: Sequence[JobRecord],
+    epochs: dict[int, int],
+    *,
+    rerun: bool,
 ) -> None:
-    """Report in the name of a dead runner that its jobs are lost, and release those never begun."""
-    workflow_id = each.node.workflow_id
+    """Report in the name of a dead runner that its jobs are lost, and release those never begun.
+
+    Args:
+        epochs: Epochs of the leases that were taken before; those that are taken now are added.
+    """
+    workflow_id, node_id = each.node.workflow_id, each.node.id or 0
+    epochs |= client.take_over(node_id, epochs.get(node_id, each.node.epoch or 0), None)
     running = [job for job in jobs if job.status == JobStatus.RUNNING.label]
     lost = [_lost(job.id or 0, job.attempt_id, each.reason) for job in running]
     if each.ending is not None:
         _explain(lost, each, plugins, rerun=rerun)
     released = [job.id or 0 for job in jobs if job.status == JobStatus.PENDING.label]
     run_id = client.workflow_status(workflow_id).run_id
-    client.exchange(workflow_id, ExchangeRequest(each.node.id or 0, run_id, ended=lost, released=released))
+    request = ExchangeRequest(node_id, run_id, epoch=epochs[node_id], ended=lost, released=released)
+    client.exchange(workflow_id, request)
 
 
 def _explain(lost: Sequence[EndedReport], each: _GoneRunner, plugins: "PluginManager", *, rerun: bool) -> None:
@@ -241,7 +254,7 @@ def _take_over_local(
     try:
         with muted_log() as log:
             takeover = Takeover(client, launchers, log, lost, SiteGroup([""]).member(""))
-            takeover.take_over(workflow_id, context.run_id, context.hostname)
+            takeover.take_over(workflow_id, context.run_id, context.hostname, by=None)
             takeover.close_finished()
     finally:
         launchers.close()

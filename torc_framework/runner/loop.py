@@ -96,7 +96,7 @@ class Runner(RunnerParts):
         """Take over the attempts of dead runners of this machine."""
         self._member.takeover_is_due = False
         context = self._registration.context
-        taken = self._takeover.take_over(context.workflow_id, context.run_id, context.hostname)
+        taken = self._takeover.take_over(context.workflow_id, context.run_id, context.hostname, self.node_id)
         for job, executor in taken.adopted:
             self._workload.add(job, executor, JobStage.RUNNING)
         self._chains.learn(taken.following)
@@ -326,7 +326,7 @@ class Runner(RunnerParts):
         report = ending.report
         measured.complete(report)
         follower = self._chains.after(item, report, may_start=self._stopping is None and self._accepts)
-        report.next_job_id = None if follower is None else follower.id
+        self._takeover.name_follower(report, follower)
         self._unstored_ends.add(item, report)
         self._workload.drop(item)
         self._idle.busy(now)

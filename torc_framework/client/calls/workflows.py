@@ -211,6 +211,21 @@ class WorkflowCalls(ClientBase):
             timeout=timeout + request.wait_s,
         )
 
+    def take_over(self, compute_node_id: int, epoch: int, by: int | None) -> dict[int, int]:
+        """Take the lease of a dead runner, and with it those that this one has taken; return their new epochs by id.
+
+        Args:
+            epoch: The epoch that its record had when it was found dead.
+            by: The runner that takes it; None for a command that runs nothing.
+
+        Raises:
+            ApiError: with status 409, the lease has changed hands meanwhile.
+        """
+        from torc_framework.models.exchange import TakenLeases, TakeOverOrder
+
+        path, raw = f"/compute_nodes/{compute_node_id}/take_over", msgspec.json.encode(TakeOverOrder(epoch, by))
+        return self._call(TakenLeases, "POST", path, raw=raw).epochs
+
     def initialize_jobs(
         self, workflow_id: int, *, only_uninitialized: bool = False, clear_ephemeral_user_data: bool = True
     ) -> None:

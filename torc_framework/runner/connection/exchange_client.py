@@ -253,8 +253,9 @@ class ExchangeClient:
             self.outbox.since = now
 
     def is_idle(self) -> bool:
-        """Return whether no call is under way and no report waits."""
-        return not self.outbox and self._reporter.current is None and self._waiter.current is None
+        """Return whether no call is under way, no report waits and no answer is missing."""
+        is_quiet = self._reporter.current is None and self._waiter.current is None
+        return is_quiet and not self.outbox and not self._answer_lost
 
     def close(self) -> None:
         """Make no more calls."""
@@ -329,6 +330,9 @@ class ExchangeClient:
         for answer in arrived:
             if answer.error is not None:
                 self._failed(answer.request, answer.error, now)
+            elif answer.reply is not None and answer.reply.is_superseded:
+                self._put_back(answer.request)
+                answer.reply = None
             else:
                 self._succeeded(answer.request, now)
                 if answer.reply is not None and answer.request.seq > self._drain_seq:
@@ -346,8 +350,9 @@ class ExchangeClient:
         if request.holding is not None:
             self._answer_lost = False
 
-    def _failed(self, request: ExchangeRequest, error: Exception, now: float) -> None:
-        """Put the reports back into the outbox and schedule another call, unless the server refused this one."""
+    def _put_back(self, request: ExchangeRequest) -> None:
+        """Put the reports of a call whose answer is lost back into the outbox; the next one says what is held."""
+        self._answer_lost = True
         box = self.outbox
         started = {(report.job_id, report.attempt_id): report for report in request.started}
         over = {(report.job_id, report.attempt_id) for report in box.ended}
@@ -355,6 +360,10 @@ class ExchangeClient:
         box.ended = request.ended + box.ended
         box.released = request.released + box.released
         box.waiting = {(report.job_id, report.attempt_id): report for report in request.waiting} | box.waiting
+
+    def _failed(self, request: ExchangeRequest, error: Exception, now: float) -> None:
+        """Schedule another call with the reports of this one, unless the server refused it."""
+        self._put_back(request)
         is_transient = isinstance(error, ServerUnreachableError) or (
             isinstance(error, ApiError) and (error.status >= 500 or error.status in _TRANSIENT_STATUSES)
         )
@@ -369,7 +378,6 @@ class ExchangeClient:
             raise self._given_up(error) if isinstance(error, ApiError) else error
         if str(error) != self.trouble and (failing_s >= SILENCE_S or getattr(error, "status", 0) >= 500):
             self._note_trouble(str(error))
-        self._answer_lost = True
         self._retry_at = now + self._retry_pause_s
         self._retry_pause_s = min(2 * self._retry_pause_s, LAST_RETRY_S)
 

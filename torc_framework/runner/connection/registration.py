@@ -205,7 +205,7 @@ class Registration:
                 self._release_waiting(launchers)
             retry_until_answered(lambda: self._client.update(ComputeNodeRecord, self.node_id, changes))
             retry_until_answered(self._occupancy.end)
-        except ServerUnreachableError as error:  # the next runner of this machine finds this one dead
+        except (ApiError, ServerUnreachableError) as error:  # the next runner of this machine finds this one dead
             return [f"the server does not know that this runner has ended: {error}"]
         return []
 

@@ -7,8 +7,9 @@ no process saw runs again.
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from attrs import Factory, define
 
@@ -23,6 +24,12 @@ from torc_framework.runner.attempts.launchers import Launchers
 from torc_framework.runner.connection.report_spool import read_spool
 from torc_framework.runner.process.site_group import SiteMember
 from torc_framework.system.process_identity import is_gone
+
+MOST_TRIES: Final = 10
+"""How often a runner looks again for dead ones after another process was faster."""
+LEASE_CHANGED: Final = 409
+EARLIER_RUN: Final = 422
+"""Statuses with which the server refuses a call whose lease has changed hands, and one of an earlier run."""
 
 LostReport = Callable[[ClaimedJob, str], EndedReport]
 """Makes the report on a lost attempt: of a job, under the executor of that name."""
@@ -73,43 +80,47 @@ class Takeover:
     ) -> None:
         self._client, self._launchers, self._log, self._lost = client, launchers, log, lost
         self._member = member
+        self._epochs: dict[int, int] = {}
+        """Epochs of the leases that were taken, by the ids of the records."""
         self._dead: list[DeadRunner] = []
 
-    def take_over(self, workflow_id: int, run_id: int, hostname: str) -> TakenOverJobs:
-        """Take over from every dead runner; one whose launchers cannot answer yet stays as it is.
+    def take_over(self, workflow_id: int, run_id: int, hostname: str, by: int | None) -> TakenOverJobs:
+        """Take over from every dead runner; the lease of one whose launchers cannot answer yet is given back.
 
         The server is asked about all of them first: a dead runner may have begun a job that follows the job of another
         dead runner, from which it had taken over itself.
 
+        Args:
+            by: Id of this runner's record; None for a command that runs no jobs.
+
         Raises:
             ServerUnreachableError: the server does not answer. What was reported before stays reported.
         """
-        claimed: list[ComputeNodeRecord] = []
-        try:
-            return self._take_over(workflow_id, run_id, hostname, claimed)
-        finally:
-            for node in claimed:
-                self._member.group.give_back(node)
-
-    def _take_over(
-        self, workflow_id: int, run_id: int, hostname: str, claimed: list[ComputeNodeRecord]
-    ) -> TakenOverJobs:
-        """Take over; add each dead runner to ``claimed`` as long as it is not taken over."""
         taken = TakenOverJobs()
+        leased = self._take_leases(workflow_id, hostname, by)
+        try:
+            self._take_over(leased, run_id, taken)
+        finally:
+            for node_id in leased.keys() - {dead.node_id for dead in self._dead}:
+                self._give_back(node_id)
+        return taken
+
+    def _give_back(self, node_id: int) -> None:
+        """Leave the lease of a dead runner that could not be taken over to any runner."""
+        with suppress(ApiError, ServerUnreachableError):  # then it is free when this runner has ended
+            self._client.take_over(node_id, self._epochs[node_id], None)
+
+    def _take_over(self, leased: Mapping[int, ComputeNodeRecord], run_id: int, taken: TakenOverJobs) -> None:
         held: list[tuple[ComputeNodeRecord, list[ClaimedJob]]] = []
-        for node in self._client.find(ComputeNodeRecord, workflow_id=workflow_id, is_active=True):
-            if not self._is_dead(node, hostname) or not self._member.group.claim(node, self._member.site):
-                continue
-            claimed.append(node)
+        for node in leased.values():
             self._log.info("dead_runner", compute_node_id=node.id, pid=node.pid)
             try:
                 reply = self._ask_server(node, run_id)
             except ApiError as error:
                 self._log.warning("not_settled", compute_node_id=node.id, reason=str(error))
-                if error.status < 500:  # it served an earlier run, whose results do not count
+                if error.status == EARLIER_RUN:  # its results do not count
                     self._ask_launchers(_described(node), [], [])
                     self._dead.append(DeadRunner(node.id or 0, _described(node)))
-                    claimed.remove(node)
                 continue
             taken.following |= reply.following
             held.append((node, reply.jobs))
@@ -117,12 +128,46 @@ class Takeover:
         for node, jobs in held:
             try:
                 self._take_over_one(node, run_id, jobs, early, taken)
-                claimed.remove(node)
             except (ServerUnreachableError, ExecutorError):
                 raise
             except TorcError as error:
                 self._log.warning("not_settled", compute_node_id=node.id, reason=str(error))
-        return taken
+
+    def _take_leases(self, workflow_id: int, hostname: str, by: int | None) -> dict[int, ComputeNodeRecord]:
+        """Take the leases of the dead runners that no living runner has taken over; return their records by id.
+
+        With its own lease, a dead runner leaves those that it had taken from others. Where another process is faster,
+        this one looks again.
+        """
+        leased: dict[int, ComputeNodeRecord] = {}
+        for is_last in (*[False] * MOST_TRIES, True):
+            found = self._client.find(ComputeNodeRecord, workflow_id=workflow_id, is_active=True)
+            nodes = {node.id or 0: node for node in found}
+            was_first = True
+            for node_id, node in nodes.items():
+                if node_id in leased or not self._is_free(node, nodes, hostname, by):
+                    continue
+                try:
+                    epochs = self._client.take_over(node_id, node.epoch or 0, by)
+                except ApiError as error:
+                    if error.status != LEASE_CHANGED or is_last:
+                        raise
+                    was_first = False
+                    continue
+                self._epochs |= epochs
+                for each in epochs:
+                    leased[each] = nodes.get(each) or self._client.get(ComputeNodeRecord, each)
+            if was_first:
+                break
+        return leased
+
+    def _is_free(
+        self, node: ComputeNodeRecord, nodes: Mapping[int, ComputeNodeRecord], hostname: str, by: int | None
+    ) -> bool:
+        """Return whether a runner is dead, and no other runner has its lease."""
+        is_mine = node.taken_over_by == by and node.id not in self._epochs  # the answer of the server was lost
+        is_left = node.taken_over_by not in nodes or is_mine
+        return is_left and self._is_dead(node, hostname) and self._member.group.may_take_over(node, self._member.site)
 
     def _is_dead(self, node: ComputeNodeRecord, hostname: str) -> bool:
         if not node.is_active:
@@ -133,6 +178,16 @@ class Takeover:
     def holds(self, key: AttemptKey) -> bool:
         """Return whether an attempt was adopted and its end is not on the server yet."""
         return any(key in dead.open for dead in self._dead)
+
+    def name_follower(self, report: EndedReport, follower: ClaimedJob | None) -> None:
+        """Name the job that follows in the report of an end; with the dead runner that began it, if one did.
+
+        The server claims it for that one. So what a record holds stands in the journals that the record names.
+        """
+        if follower is not None:
+            key = AttemptKey(follower.id, follower.attempt_id)
+            report.next_job_id = follower.id
+            report.next_node_id = next((dead.node_id for dead in self._dead if key in dead.open), None)
 
     def reported(self, keys: Iterable[AttemptKey]) -> None:
         """Note that the server has the ends of these attempts, or that they are not to be reported any more."""
@@ -181,7 +236,12 @@ class Takeover:
             self._log.warning("unreadable_report", compute_node_id=node.id, spool=path, line=shown)
 
         spooled = read_spool(path, unreadable)
-        request = ExchangeRequest(node.id or 0, run_id, ended=_without_scripts(spooled), holding=[])
+        return self._exchange(node, run_id, ended=_without_scripts(spooled), holding=[])
+
+    def _exchange(self, node: ComputeNodeRecord, run_id: int, **reports: Any) -> ExchangeReply:
+        """Make a call in a dead runner's name, whose lease was taken."""
+        node_id = node.id or 0
+        request = ExchangeRequest(node_id, run_id, epoch=self._epochs[node_id], **reports)
         return self._client.exchange(node.workflow_id, request)
 
     def _take_over_one(
@@ -196,8 +256,7 @@ class Takeover:
         adopted, lost, released = self._ask_launchers(described, held, early)
         now = time.time()
         started = [StartedReport(job.id, job.attempt_id, now) for job, _ in adopted]  # repeated for some
-        request = ExchangeRequest(node.id or 0, run_id, started=started, ended=lost, released=released)
-        self._client.exchange(node.workflow_id, request)
+        self._exchange(node, run_id, started=started, ended=lost, released=released)
         self._log.info("settled", compute_node_id=node.id, adopted=len(adopted), lost=len(lost), released=len(released))
         keys = {AttemptKey(job.id, job.attempt_id) for job, _ in adopted}
         taken.adopted += adopted

@@ -1,10 +1,9 @@
 """The sites of one run: what the runners of one process know of each other.
 
 Every site has a runner of its own, in a thread of its own. A runner without a job stays while another one may still
-complete a job that others depend on, and each dead runner is taken over by exactly one of them.
+complete a job that others depend on, and the dead runners of a site are left to the runner of that site.
 """
 
-import threading
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import Final
@@ -35,7 +34,7 @@ _TAKES_OVER_ITSELF: Final = frozenset({SiteState.STARTING, SiteState.ACTIVE, Sit
 
 
 class SiteGroup:
-    """The states of all sites of a run, and which dead runner is taken over by which of their runners.
+    """The states of all sites of a run, and which dead runners their runners may take over.
 
     It is used by the threads of all sites at once. Each changes the state of its own site only.
 
@@ -47,9 +46,6 @@ class SiteGroup:
     def __init__(self, sites: Sequence[str], on_change: Callable[[], None] = lambda: None) -> None:
         self._states = dict.fromkeys(sites, SiteState.STARTING)
         self._on_change = on_change
-        self._lock = threading.Lock()
-        self._taken: dict[int, str] = {}
-        """By the id of a dead runner, the site whose runner takes it over."""
         self._crashed: set[int] = set()
 
     def member(self, site: str) -> "SiteMember":
@@ -77,30 +73,18 @@ class SiteGroup:
 
     # --- dead runners ----------------------------------------------------------------------------
 
-    def claim(self, node: ComputeNodeRecord, site: str) -> bool:
-        """Return whether the runner of ``site`` takes over a dead runner; it is then left to no other.
+    def may_take_over(self, node: ComputeNodeRecord, site: str) -> bool:
+        """Return whether the runner of ``site`` may take over a dead runner.
 
         A runner takes over those of its own site, and those of sites whose runners take over nothing themselves because
         they are not part of this run or cannot begin.
         """
         its_site = site_of(node)
-        with self._lock:
-            is_left_to_another = its_site != site and self._states.get(its_site) in _TAKES_OVER_ITSELF
-            if node.id is None or node.id in self._taken or is_left_to_another:
-                return False
-            self._taken[node.id] = site
-            return True
+        return its_site == site or self._states.get(its_site) not in _TAKES_OVER_ITSELF
 
-    def give_back(self, node: ComputeNodeRecord) -> None:
-        """Note that a dead runner could not be taken over, so that another runner may try."""
-        with self._lock:
-            self._taken.pop(node.id or 0, None)
-
-    def note_crashed(self, node_id: int, site: str) -> None:
-        """Note that the runner of a site ended by an error; another one takes over what it held."""
-        with self._lock:
-            self._crashed.add(node_id)
-            self._taken = {taken: by for taken, by in self._taken.items() if by != site}
+    def note_crashed(self, node_id: int) -> None:
+        """Note that a runner ended by an error; another one takes over what it held."""
+        self._crashed.add(node_id)
 
     def has_crashed(self, node: ComputeNodeRecord) -> bool:
         """Return whether a runner of this process ended by an error."""

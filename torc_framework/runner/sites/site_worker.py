@@ -169,7 +169,7 @@ class SiteWorker:
             if _comes_from_the_server(error):
                 group.set_state(site, SiteState.ENDED)
                 return True
-            group.note_crashed(runner.node_id, site)
+            group.note_crashed(runner.node_id)
             self._shared.warn(f"the runner of {site} ended by an error and is replaced: {error_text(error)}")
             group.set_state(site, SiteState.STARTING)
             return False

@@ -116,7 +116,12 @@ class RunnerApi:
                     break  # the runner would not receive the jobs
                 with self._waiting_calls.reading(workflow_id, call):
                     if not await self._note_vacancy(call, workflow_id, exchange_request):
-                        reply = await self._exchange(caller, workflow_id, _without_reports(exchange_request))
+                        answer = await self._exchange(
+                            caller, workflow_id, _without_reports(exchange_request), waited=True
+                        )
+                        if answer.is_superseded:  # another server has carried out a newer call
+                            break
+                        reply = answer
                         if not _is_news(exchange_request, reply):  # others took the jobs, or it cannot start them
                             await self._note_vacancy(call, workflow_id, exchange_request)
         return reply
@@ -159,13 +164,16 @@ class RunnerApi:
         with self._database.read() as tx:
             return query(tx)
 
-    async def _exchange(self, caller: Caller, workflow_id: int, exchange_request: ExchangeRequest) -> ExchangeReply:
+    async def _exchange(
+        self, caller: Caller, workflow_id: int, exchange_request: ExchangeRequest, *, waited: bool = False
+    ) -> ExchangeReply:
         change = partial(
             _permitted_exchange,
             caller=caller,
             workflow_id=workflow_id,
             exchange_request=exchange_request,
             do_others_wait=self._waiting_calls.have_others_vacancies(workflow_id, exchange_request.compute_node_id),
+            waited=waited,
         )
         return cast("ExchangeReply", await self._changes.carry_out(change, workflow_id, is_short=True))
 
@@ -207,11 +215,17 @@ def _exchange_under_lock(
 
 
 def _permitted_exchange(
-    tx: Tx, caller: Caller, workflow_id: int, exchange_request: ExchangeRequest, *, do_others_wait: bool = False
+    tx: Tx,
+    caller: Caller,
+    workflow_id: int,
+    exchange_request: ExchangeRequest,
+    *,
+    do_others_wait: bool = False,
+    waited: bool = False,
 ) -> ExchangeReply:
     if caller.is_restricted:
         check_workflow(tx, caller, workflow_id)
-    return exchange(tx, workflow_id, exchange_request, do_others_wait=do_others_wait)
+    return exchange(tx, workflow_id, exchange_request, do_others_wait=do_others_wait, waited=waited)
 
 
 def _log_exchange(request: Request, exchange_request: ExchangeRequest, reply: ExchangeReply) -> None:
@@ -229,11 +243,12 @@ def _log_exchange(request: Request, exchange_request: ExchangeRequest, reply: Ex
 
 def _without_reports(exchange_request: ExchangeRequest) -> ExchangeRequest:
     """Return a request with the same offer and without the reports, which are recorded."""
-    return evolve(exchange_request, seq=0, started=[], ended=[], released=[], waiting=[], holding=None, wait_s=0.0)
+    return evolve(exchange_request, started=[], ended=[], released=[], waiting=[], holding=None, wait_s=0.0)
 
 
 def _is_news(exchange_request: ExchangeRequest, reply: ExchangeReply) -> bool:
     """Return whether a reply holds anything that the runner must know now."""
     if reply.is_draining != exchange_request.is_draining:
         return True
-    return bool(reply.jobs or reply.refused or reply.vacancies) or reply.is_complete or reply.is_canceled
+    has_work = bool(reply.jobs or reply.refused or reply.vacancies)
+    return has_work or reply.is_complete or reply.is_canceled or reply.is_superseded

@@ -1,4 +1,6 @@
-"""Endpoints for the single steps of a job: claim, start, complete, retry; for clients that do not use the exchange."""
+"""Endpoints for the single steps of a job: claim, start, complete, retry, for clients that do not use the exchange; and
+for the lease of a dead runner.
+"""
 
 from typing import Annotated, Any, Final
 
@@ -6,7 +8,7 @@ import msgspec
 from attrs import define
 
 from torc_framework.models import responses as a
-from torc_framework.models.exchange import Offer
+from torc_framework.models.exchange import Offer, TakenLeases, TakeOverOrder
 from torc_framework.models.records import JobRecord, ResultRecord
 from torc_framework.models.resources import Resources, parse_duration
 from torc_framework.models.statuses import JobStatus
@@ -16,9 +18,10 @@ from torc_framework.server.http.endpoint_calls import EndpointCall, Parameter
 from torc_framework.server.http.endpoint_results import RequestError
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.errors import RuleError
-from torc_framework.store.exchange import single_claims, single_steps
+from torc_framework.store.exchange import leases, single_claims, single_steps
 from torc_framework.store.exchange.status_changes import change_status
 from torc_framework.store.record_kinds.jobs import JOBS, MAX_BATCH
+from torc_framework.store.record_kinds.nodes import COMPUTE_NODES
 
 _Amount = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
@@ -101,6 +104,10 @@ def _retry(tx: Tx, call: EndpointCall) -> Any:
 _OF_JOB: Final = record_permission(JOBS)
 
 
+def _take_over(tx: Tx, call: EndpointCall) -> TakenLeases:
+    return leases.take_over(tx, call.id, call.body)
+
+
 def _step(method: str, path: str, function: EndpointFunction, summary: str, **more: Any) -> Endpoint:
     """Return the endpoint of one step of a job."""
     path = f"/jobs/{{id}}/{path}"
@@ -130,6 +137,17 @@ JOB_STEP_ENDPOINTS: Final = (
         response=a.ClaimedJobs,
         permission=WORKFLOW_IN_PATH,
     ),
+    Endpoint(
+        "POST",
+        "/compute_nodes/{id}/take_over",
+        _take_over,
+        changes=True,
+        summary="Take the lease of a dead runner, if it still has the epoch that the caller has read.",
+        body=TakeOverOrder,
+        response=TakenLeases,
+        permission=record_permission(COMPUTE_NODES),
+        tags=["compute_nodes"],
+    ),
     _step(
         "PUT",
         "start_job/{run_id}/{compute_node_id}",
@@ -157,4 +175,4 @@ JOB_STEP_ENDPOINTS: Final = (
         "Set a job's status directly; use `complete_job` for the end of an attempt.",
     ),
 )
-"""All endpoints for the steps of a job."""
+"""All endpoints for the steps of a job and for leases."""

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from attrs import evolve
@@ -13,6 +13,7 @@ from torc_framework.models.statuses import LIVE, JobStatus
 from torc_framework.store.database.sql import Statement, Tx, number, numbers, param
 from torc_framework.store.errors import NotFoundError, RuleError
 from torc_framework.store.exchange import claims, job_chains
+from torc_framework.store.exchange.leases import LastAnswer, check_lease, is_superseded, note_exchange, read_answer
 from torc_framework.store.exchange.reports import (
     ExchangeState,
     record_ended,
@@ -27,7 +28,7 @@ from torc_framework.store.job_state.interruptions import IS_INTERRUPTED, resume_
 from torc_framework.store.job_state.jobs_to_stop import take_stop_requests
 from torc_framework.store.job_state.propagation import is_finished, propagate
 from torc_framework.store.job_state.triggers import count_due_actions
-from torc_framework.store.records.events import TransactionEvents, utc_text
+from torc_framework.store.records.events import TransactionEvents
 from torc_framework.store.records.requirements import check_sort_method
 from torc_framework.store.runs.workflow_status import job_counts
 from torc_framework.store.tables.core import COMPUTE_NODE, JOB, RESULT, WORKFLOW, WORKFLOW_ACTION, WORKFLOW_STATUS
@@ -43,7 +44,9 @@ class _WorkflowAndRunner(NamedTuple):
     has_actions: int
     runner_id: int | None
     is_draining: int | None
-    last_heard_at: str | None
+    epoch: int | None
+    last_seq: int | None
+    last_answer: str | None
     has_jobs_to_stop: int
     has_interrupted: int
 
@@ -61,7 +64,9 @@ _WORKFLOW_AND_RUNNER = Statement(
         sa.exists().where(WORKFLOW_ACTION.c.workflow_id == WORKFLOW.c.id).correlate(WORKFLOW),
         COMPUTE_NODE.c.id,
         COMPUTE_NODE.c.is_draining,
-        COMPUTE_NODE.c.last_heard_at,
+        COMPUTE_NODE.c.epoch,
+        COMPUTE_NODE.c.last_seq,
+        COMPUTE_NODE.c.last_answer,
         sa.exists().where(JOB_TO_STOP.c.compute_node_id == param("node")),
         sa.exists().where(IS_INTERRUPTED),
     )
@@ -75,11 +80,6 @@ _WORKFLOW_AND_RUNNER = Statement(
     "node",
     "workflow",
 )
-_HEARD = Statement(
-    sa.update(COMPUTE_NODE).where(COMPUTE_NODE.c.id == param("node")).values(last_heard_at=param("now")), "now", "node"
-)
-HEARD_EACH_S: Final = 60.0
-"""Least seconds between two stores of the time at which a runner was heard, so that few exchanges write it."""
 _HELD_BY_RUNNER = Statement(
     sa.select(JOB.c.id).where(
         JOB.c.active_compute_node_id == param("node"),
@@ -99,7 +99,9 @@ _READY = Statement(
 )
 
 
-def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest, *, do_others_wait: bool = False) -> ExchangeReply:
+def exchange(
+    tx: Tx, workflow_id: int, request: ExchangeRequest, *, do_others_wait: bool = False, waited: bool = False
+) -> ExchangeReply:
     """Store a runner's reports and claim jobs for it.
 
     Args:
@@ -107,14 +109,16 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest, *, do_others_wa
         workflow_id: The workflow.
         request: The reports and the offer.
         do_others_wait: Other runners wait for jobs, so that none is claimed that the runner could not start at once.
+        waited: The reports of this call are stored, and it has waited for jobs since.
 
     Raises:
         NotFoundError: there is no such workflow or compute node.
         RuleError: the runner belongs to another run than the present one, or a report has an impossible value.
+        ConflictError: another process holds the lease of the compute node, or none any more.
     """
     found, state = _read_state(tx, workflow_id, request)
-    if (found.last_heard_at or "") <= utc_text(time.time() - HEARD_EACH_S):  # times of this form compare as texts
-        tx.run(_HEARD, utc_text(), request.compute_node_id)
+    if is_superseded(request, found.last_seq, waited=waited):
+        return ExchangeReply(is_superseded=True, is_draining=found.drains)
     if request.started:
         record_started(state, request.started)
     refused: list[int] = []
@@ -130,12 +134,14 @@ def exchange(tx: Tx, workflow_id: int, request: ExchangeRequest, *, do_others_wa
     if request.waiting:
         record_waiting(state, request.waiting)
     offer = evolve(request, slots=0, ahead=0) if found.drains else request
-    reply = _reply(state, offer, found.sort_method, do_others_wait=do_others_wait)
+    told = read_answer(found.last_answer) if request.holding is not None else LastAnswer()
+    reply = _reply(state, offer, found.sort_method, told, do_others_wait=do_others_wait)
     reply.is_draining = found.drains
     if found.has_jobs_to_stop or request.holding:
         refused += take_stop_requests(tx, request.compute_node_id, request.holding)
-    reply.refused = refused
+    reply.refused = [*dict.fromkeys((*refused, *_not_held(state, told.refused)))]
     reply.actions_due = count_due_actions(tx, workflow_id) if found.has_actions else 0
+    note_exchange(tx, request, reply)
     state.events.write(tx)
     return reply
 
@@ -155,6 +161,7 @@ def _read_state(tx: Tx, workflow_id: int, request: ExchangeRequest) -> tuple[_Wo
         raise RuleError(f"Run ID mismatch: provided {request.run_id} but workflow status has {found.run_id}")
     if found.runner_id is None:
         raise NotFoundError("Compute node", request.compute_node_id)
+    check_lease(request, found.epoch)
     return found, ExchangeState(
         tx=tx,
         workflow_id=workflow_id,
@@ -190,20 +197,24 @@ def has_something_for_runner(tx: Tx, workflow_id: int, request: ExchangeRequest)
     found = _workflow_and_runner(tx, workflow_id, request.compute_node_id)
     if found is None or found.run_id != request.run_id or found.is_canceled or found.runner_id is None:
         return True
-    if found.has_jobs_to_stop or found.drains != request.is_draining:
+    if (found.epoch or 0) != request.epoch or found.has_jobs_to_stop or found.drains != request.is_draining:
         return True
     return bool(found.has_interrupted or tx.value(_READY, workflow_id)) or is_finished(tx, workflow_id)
 
 
 def _reply(
-    state: ExchangeState, request: ExchangeRequest, sort_method: str | None, *, do_others_wait: bool
+    state: ExchangeState, request: ExchangeRequest, sort_method: str | None, told: LastAnswer, *, do_others_wait: bool
 ) -> ExchangeReply:
+    """Claim jobs and return the reply with them.
+
+    Args:
+        told: What the answer before told, if that is lost.
+    """
     reply = ExchangeReply(is_canceled=state.is_canceled)
     check_sort_method(request.sort_method or sort_method or "none")
     if not state.is_canceled:
         transitions.claimed(state.tx, state.node_id, state.held)
         claims.delay_jobs(state.tx, {job_id: state.delayed[job_id] for job_id in state.held if job_id in state.delayed})
-        reply.held = state.held
         if state.has_interrupted and request.slots + request.ahead > 0:
             reply.resumed = len(resume_interrupted(state.tx, state.events))
         offer = evolve(request, ahead=0) if do_others_wait else request
@@ -211,11 +222,12 @@ def _reply(
         transitions.claimed(state.tx, state.node_id, chosen)
         again = _jobs_missing_on_runner(state, request.holding, {*state.held, *chosen})
         claimed = [*state.held, *again, *chosen]
+        reply.held = [*state.held, *(job_id for job_id in again if job_id in told.held)]
         has_room = len(chosen) < request.slots + request.ahead
         ready = (lambda: []) if has_room else state.tx.rows_later(_READY, state.workflow_id)
         reply.jobs = claims.describe_jobs(state.tx, claimed, requirements)
         for job in reply.jobs:
-            job.is_early = job.id in state.delayed
+            job.is_early = job.id in state.delayed or job.id in told.early
         if again or not any(is_ready for (is_ready,) in ready()):  # other ready jobs go before those behind a job
             reply.following = job_chains.chains_behind(state, request, claimed)
     if not reply.jobs:
@@ -226,6 +238,18 @@ def _reply(
     if request.want_counts:
         reply.counts = job_counts(state.tx, state.workflow_id)
     return reply
+
+
+def _not_held(state: ExchangeState, job_ids: Sequence[int]) -> list[int]:
+    """Return those of these jobs that the runner does not hold in the database."""
+    if not job_ids:
+        return []
+    jobs = reported_jobs_later(state.tx, state.workflow_id, job_ids)()
+    return [
+        job_id
+        for job_id in job_ids
+        if (job := jobs.get(job_id)) is None or job.status not in LIVE or job.holder != state.node_id
+    ]
 
 
 def _due_in_s(state: ExchangeState) -> float | None:

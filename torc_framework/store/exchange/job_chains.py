@@ -15,6 +15,7 @@ from torc_framework.models.exchange import ClaimedJob, EndedReport, ExchangeRequ
 from torc_framework.models.statuses import LIVE, UNBLOCKING, JobStatus
 from torc_framework.store.database.sql import Statement, Tx, ids_param, number
 from torc_framework.store.exchange.claims import describe_jobs
+from torc_framework.store.exchange.leases import taken_over
 from torc_framework.store.exchange.reports import ExchangeState, reported_jobs_later
 from torc_framework.store.job_state import transitions
 from torc_framework.store.tables.core import JOB, JOB_DEPENDENCY
@@ -114,20 +115,23 @@ def report_waves(reports: Sequence[EndedReport]) -> Iterator[Sequence[EndedRepor
 def claim_continued(state: ExchangeState, reports: Sequence[EndedReport]) -> list[int]:
     """Claim the jobs that the runner has started after these ends; return those that it has to stop.
 
-    A job that the runner holds already, or whose end is stored, is not refused: the report was sent twice.
+    A job that the runner holds already, or whose end is stored, is not refused: the report was sent twice. A job that a
+    dead runner started is claimed for that one, which must have been taken over by this one.
     """
-    wanted = sorted({report.next_job_id for report in reports if report.next_job_id is not None})
+    wanted = {report.next_job_id: report.next_node_id for report in reports if report.next_job_id is not None}
     if not wanted:
         return []
-    state.jobs |= reported_jobs_later(state.tx, state.workflow_id, wanted)()
+    state.jobs |= reported_jobs_later(state.tx, state.workflow_id, sorted(wanted))()
+    named = {node_id for node_id in wanted.values() if node_id is not None}
+    holders = {state.node_id, *taken_over(state.tx, state.node_id, named)}
     refused = []
-    for job_id in wanted:
-        job = state.jobs.get(job_id)
-        if job is not None and job.status is JobStatus.READY and not state.is_canceled:
-            transitions.claimed(state.tx, state.node_id, [job_id])
-            job.status, job.holder, job.holder_active = JobStatus.PENDING, state.node_id, True
+    for job_id, named_id in sorted(wanted.items()):
+        job, holder = state.jobs.get(job_id), named_id or state.node_id
+        if job is not None and job.status is JobStatus.READY and holder in holders and not state.is_canceled:
+            transitions.claimed(state.tx, holder, [job_id])
+            job.status, job.holder, job.holder_active = JobStatus.PENDING, holder, True
             state.continued.append(job_id)
-        elif job is not None and job.status in LIVE and job.holder == state.node_id:
+        elif job is not None and job.status in LIVE and job.holder == holder:
             state.continued.append(job_id)
         elif job is None or job.status not in _RECORDED:
             refused.append(job_id)

@@ -5,11 +5,13 @@ from typing import Final
 import sqlalchemy as sa
 
 from torc_framework.models import records as r
-from torc_framework.store.database.sql import Tx
+from torc_framework.models.statuses import LIVE, JobStatus
+from torc_framework.store.database.sql import Statement, Tx, numbers, param
+from torc_framework.store.errors import ConflictError
 from torc_framework.store.job_state.triggers import reopen_actions
 from torc_framework.store.record_kinds.list_filters import as_text, equals
 from torc_framework.store.records.events import TransactionEvents
-from torc_framework.store.records.kind import ListFilter, RecordKind, Values
+from torc_framework.store.records.kind import ListFilter, RecordKind, Values, changes_without_nulls
 from torc_framework.store.tables import core as t
 from torc_framework.store.tables.allocations import SCHEDULED_COMPUTE_NODE
 
@@ -23,6 +25,34 @@ def _add_node_event(tx: Tx, node: Values, event_type: str) -> None:
         compute_node_type=node["compute_node_type"],
     )
     events.write(tx)
+
+
+_HELD: Final = Statement(
+    sa.select(t.JOB.c.id, t.JOB.c.name, t.JOB.c.status)
+    .where(t.JOB.c.active_compute_node_id == param("node"), t.JOB.c.status.in_(numbers(LIVE)))
+    .order_by(t.JOB.c.id),
+    "node",
+)
+
+
+def _end_lease(tx: Tx, node: Values, changes: Values) -> Values:
+    """Refuse to end a runner that holds jobs; raise the epoch of the lease of one that ends.
+
+    Raises:
+        ConflictError: it holds jobs.
+    """
+    changes = changes_without_nulls(tx, node, changes)
+    if not node.get("is_active") or changes.get("is_active", True):
+        return changes
+    if held := tx.rows(_HELD, node["id"]):
+        job_id, name, status = held[0]
+        more = f", and {len(held) - 1} more" if len(held) > 1 else ""
+        raise ConflictError(
+            f"Compute node {node['id']} cannot end: it holds job {job_id} ({name}), which is "
+            f"{JobStatus(status).label}{more}. Report the end of each, or release it, before; 'torc workflows "
+            "sync-status' does that for a runner that is dead"
+        )
+    return {**changes, "epoch": (node.get("epoch") or 0) + 1}
 
 
 def _node_changed(tx: Tx, before: Values, after: Values) -> None:
@@ -51,6 +81,7 @@ COMPUTE_NODES: Final = RecordKind(
         ),
     },
     after_create=lambda tx, node: _add_node_event(tx, node, "compute_node_started"),
+    before_update=_end_lease,
     after_update=_node_changed,
 )
 

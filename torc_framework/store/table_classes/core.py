@@ -350,7 +350,12 @@ class ActionJobRow(Base, table=True):
 
 
 class ComputeNodeRow(Base, table=True):
-    """`ComputeNodeRecord`; no id is used twice."""
+    """`ComputeNodeRecord`; no id is used twice.
+
+    Attributes:
+        last_seq: Number of the newest exchange of the runner that was carried out (`ExchangeRequest.seq`).
+        last_answer: The part of its answers that the jobs do not tell again (`store.exchange.leases`), as JSON.
+    """
 
     __table_args__ = ({"sqlite_autoincrement": True},)
     id: int | None = Field(default=None, primary_key=True)
@@ -370,6 +375,10 @@ class ComputeNodeRow(Base, table=True):
     scheduler: Any = _json()
     is_draining: bool | None = None
     last_heard_at: str | None = None
+    epoch: int | None = None
+    taken_over_by: int | None = None
+    last_seq: int | None = None
+    last_answer: str | None = None
 
 
 class RemoteWorkerRow(Base, table=True):

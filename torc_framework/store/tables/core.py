@@ -290,6 +290,10 @@ COMPUTE_NODE: Final = sa.Table(
     sa.Column("scheduler", sa.JSON(none_as_null=True)),
     sa.Column("is_draining", sa.Boolean),
     sa.Column("last_heard_at", sa.String),
+    sa.Column("epoch", sa.Integer),
+    sa.Column("taken_over_by", sa.Integer),
+    sa.Column("last_seq", sa.Integer),
+    sa.Column("last_answer", sa.String),
     sqlite_autoincrement=True,
 )
 REMOTE_WORKER: Final = sa.Table(
