@@ -149,6 +149,11 @@ class Bench:
             patience_s=DEADLINE_S,
         )
 
+    def statuses(self) -> dict[str, str | None]:
+        """Return the status of each job by name."""
+        with TorcClient(self.url) as client:
+            return {job.name: job.status for job in client.find(JobRecord, workflow_id=self.workflow_id)}
+
     def check(self) -> None:
         """Every job ended exactly once with its true end, nothing is left over, the database is sound."""
         client = TorcClient(self.url)

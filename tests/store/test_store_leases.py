@@ -132,6 +132,6 @@ def test_a_follower_is_claimed_for_the_runner_that_began_it(bench: Any, taken: b
     if taken:
         take_over(bench, dead, by=other)
     report = bench.ended(0, next_job_id=bench.job_id(1), next_node_id=dead)
-    refused = bench.exchange(other, ended=[report]).refused
+    refused = bench.exchange(other, started=[bench.started(1)], ended=[report]).refused
     found = bench.statuses()[1], bench.column("active_compute_node_id")[1], refused
-    assert found == (("pending", dead, []) if taken else ("ready", None, [bench.job_id(1)]))
+    assert found == (("running", dead, []) if taken else ("ready", None, [bench.job_id(1)]))

@@ -166,27 +166,26 @@ def recorded_later(tx: Tx, reports: Sequence[EndedReport], run_id: int) -> Calla
 
 
 def record_started(state: ExchangeState, reports: Sequence[StartedReport]) -> None:
-    """Store that attempts began."""
-    started: list[int] = []
+    """Store that attempts began; those of ``continued`` jobs, on the runners for which these were claimed."""
+    started: dict[int, list[int]] = {}
     for report in reports:
         job = state.jobs.get(report.job_id)
-        if (
-            job is not None
-            and job.status is JobStatus.PENDING
-            and job.attempt_id == report.attempt_id
-            and job.held_by(state.node_id)
-        ):
+        if job is None or job.status is not JobStatus.PENDING or job.attempt_id != report.attempt_id:
+            continue
+        holder = job.holder if job.id in state.continued else state.node_id
+        if holder is not None and (holder == job.holder or job.held_by(state.node_id)):
             job.status = JobStatus.RUNNING
-            started.append(job.id)
+            started.setdefault(holder, []).append(job.id)
             state.events.add(
                 "job_started",
                 job_id=job.id,
                 job_name=job.name,
-                compute_node_id=state.node_id,
+                compute_node_id=holder,
                 run_id=state.run_id,
                 attempt_id=job.attempt_id,
             )
-    transitions.attempt_started(state.tx, state.node_id, started)
+    for holder, job_ids in started.items():
+        transitions.attempt_started(state.tx, holder, job_ids)
 
 
 def record_ended(state: ExchangeState, reports: Sequence[EndedReport]) -> None:
