@@ -84,6 +84,7 @@ OWN_WORKFLOW: Final[dict[str, Any]] = {
     f"GET {W}/recoveries": None,
     f"POST {W}/verdicts": {"verdicts": [], "judge": "somebody"},
     f"GET {W}/verdicts": None,
+    "POST /compute_nodes/{compute_nodes}/take_over": {"epoch": 0},
     "PUT /jobs/{jobs}/start_job/1/{compute_nodes}": None,
     "POST /jobs/{jobs}/complete_job/completed/1": RESULT,
     "POST /jobs/{jobs}/retry/1": None,

@@ -14,6 +14,7 @@ BEYOND = {
     "/workflows/import",
     "/health",
     "/metrics",
+    "/compute_nodes/{id}/take_over",
     "/workflows/{id}/actions/{action_id}/result",
     "/workflows/{id}/additions",
     "/workflows/{id}/begin_run",

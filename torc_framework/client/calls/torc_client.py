@@ -8,13 +8,14 @@ from torc_framework.client.calls.base import DEFAULT_TIMEOUT_S, ClientBase
 from torc_framework.client.calls.jobs import JobCalls
 from torc_framework.client.calls.paging import JsonObject
 from torc_framework.client.calls.recoveries import RecoveryCalls
+from torc_framework.client.calls.runners import RunnerCalls
 from torc_framework.client.calls.views import ViewCalls
 from torc_framework.client.calls.workflows import WorkflowCalls
 from torc_framework.client.http.request_sender import RequestSender
 from torc_framework.client.http.transport import Transport
 
 
-class TorcClient(WorkflowCalls, JobCalls, ViewCalls, RecoveryCalls, AccessCalls):
+class TorcClient(WorkflowCalls, RunnerCalls, JobCalls, ViewCalls, RecoveryCalls, AccessCalls):
     """A client of one server.
 
     It may be used from several threads at once, and as a context that closes its connections. Responses are validated

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from torc_framework.client.calls.base import DEFAULT_TIMEOUT_S, PLAN_TIMEOUT_S, ClientBase, given_fields
+from torc_framework.client.calls.base import PLAN_TIMEOUT_S, ClientBase, given_fields
 from torc_framework.client.calls.paging import PAGE_SIZE, JsonObject, ListPosition, Page
 from torc_framework.client.http.address import path_segment
 from torc_framework.errors import ApiError, TorcError
@@ -48,7 +48,6 @@ from torc_framework.models.responses import (
 from torc_framework.models.waiting_jobs import CountedJobs, GroupMembers, WaitingJobs
 
 if TYPE_CHECKING:
-    from torc_framework.models.exchange import ExchangeReply, ExchangeRequest
     from torc_framework.models.plan import Addition, Plan, SchedulerOrder
     from torc_framework.models.plan_parts import PlanParts
 
@@ -196,35 +195,6 @@ class WorkflowCalls(ClientBase):
         """Create a workflow from such a document, with new ids, in one transaction; it belongs to the caller."""
         raw = msgspec.json.encode(document)
         return self._call(ImportedWorkflow, "POST", "/workflows/import", raw=raw, timeout=PLAN_TIMEOUT_S)
-
-    def exchange(
-        self, workflow_id: int, request: "ExchangeRequest", *, timeout: float = DEFAULT_TIMEOUT_S
-    ) -> "ExchangeReply":
-        """Send a runner's reports and its offer; return new jobs. The server may wait up to ``request.wait_s``."""
-        from torc_framework.models.exchange import ExchangeReply
-
-        return self._call(
-            ExchangeReply,
-            "POST",
-            f"/workflows/{workflow_id}/exchange",
-            raw=msgspec.json.encode(request),
-            timeout=timeout + request.wait_s,
-        )
-
-    def take_over(self, compute_node_id: int, epoch: int, by: int | None) -> dict[int, int]:
-        """Take the lease of a dead runner, and with it those that this one has taken; return their new epochs by id.
-
-        Args:
-            epoch: The epoch that its record had when it was found dead.
-            by: The runner that takes it; None for a command that runs nothing.
-
-        Raises:
-            ApiError: with status 409, the lease has changed hands meanwhile.
-        """
-        from torc_framework.models.exchange import TakenLeases, TakeOverOrder
-
-        path, raw = f"/compute_nodes/{compute_node_id}/take_over", msgspec.json.encode(TakeOverOrder(epoch, by))
-        return self._call(TakenLeases, "POST", path, raw=raw).epochs
 
     def initialize_jobs(
         self, workflow_id: int, *, only_uninitialized: bool = False, clear_ephemeral_user_data: bool = True
