@@ -210,6 +210,26 @@ def test_a_runner_that_hung_up_gets_no_jobs(api: Any, report_end: Any) -> None:
     assert job["id"] == first
 
 
+def test_a_waiting_call_of_a_dead_runner_gets_no_jobs(api: Any, background: Any) -> None:
+    """Its lease was taken over while it waited; what it reports again is refused, too."""
+    workflow_id = api.planned(1)
+    node, dead = api.node(workflow_id), api.node(workflow_id)
+    (job,) = api.exchange(workflow_id, node, slots=1)["jobs"]
+    path = f"/workflows/{workflow_id}/exchange"
+    request = {"compute_node_id": dead, "run_id": 1, "seq": 1, "slots": 1, "wait_s": LONG_S}
+    call = background(lambda: api.call("POST", path, request))
+    api.ok("GET", "/ping")
+    taken = api.ok("POST", f"/compute_nodes/{dead}/take_over", {"epoch": 0, "by": node})
+    assert taken == {"epochs": {str(dead): 1}}
+    assert call.result().status == 409
+    api.exchange(workflow_id, node, released=[job["id"]])
+    late = api.call("POST", path, {**request, "seq": 2, "wait_s": 0})
+    assert (late.status, "taken over by another runner" in late.message) == (409, True)
+    again = api.call("POST", f"/compute_nodes/{dead}/take_over", {"epoch": 0})
+    assert (again.status, f"compute node {node} has taken over" in again.message) == (409, True)
+    assert api.ok("GET", f"/jobs/{job['id']}")["status"] == "ready"
+
+
 def test_many_runners_share_the_jobs(api: Any, waiting: Any) -> None:
     """One job for each of twenty that wait, none twice."""
     workflow_id = api.planned(20)

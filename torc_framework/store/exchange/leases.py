@@ -142,6 +142,7 @@ def take_over(tx: Tx, node_id: int, order: TakeOverOrder) -> TakenLeases:
         raise ConflictError(f"Compute node {order.by} is no runner of workflow {workflow_id} that may take over")
     leases = tx.rows(_READ_LEASES, node_id, node_id)
     tx.run(_TAKE_LEASES, order.by, node_id, node_id)
+    tx.workflows_to_wake.add(workflow_id)  # a call of the dead runner may still wait
     return TakenLeases({id_: before + 1 for id_, before in leases})
 
 
