@@ -6,7 +6,7 @@ no process saw runs again.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -87,9 +87,6 @@ class Takeover:
     def take_over(self, workflow_id: int, run_id: int, hostname: str, by: int | None) -> TakenOverJobs:
         """Take over from every dead runner; the lease of one whose launchers cannot answer yet is given back.
 
-        The server is asked about all of them first: a dead runner may have begun a job that follows the job of another
-        dead runner, from which it had taken over itself.
-
         Args:
             by: Id of this runner's record; None for a command that runs no jobs.
 
@@ -97,12 +94,14 @@ class Takeover:
             ServerUnreachableError: the server does not answer. What was reported before stays reported.
         """
         taken = TakenOverJobs()
-        leased = self._take_leases(workflow_id, hostname, by)
+        leases = self._take_leases(workflow_id, hostname, by)
         try:
-            self._take_over(leased, run_id, taken)
+            for nodes in leases:
+                self._take_over(nodes, run_id, taken)
         finally:
-            for node_id in leased.keys() - {dead.node_id for dead in self._dead}:
-                self._give_back(node_id)
+            settled = {dead.node_id for dead in self._dead}
+            for node in (each for nodes in leases for each in nodes if each.id not in settled):
+                self._give_back(node.id or 0)
         return taken
 
     def _give_back(self, node_id: int) -> None:
@@ -110,9 +109,14 @@ class Takeover:
         with suppress(ApiError, ServerUnreachableError):  # then it is free when this runner has ended
             self._client.take_over(node_id, self._epochs[node_id], None)
 
-    def _take_over(self, leased: Mapping[int, ComputeNodeRecord], run_id: int, taken: TakenOverJobs) -> None:
+    def _take_over(self, nodes: Sequence[ComputeNodeRecord], run_id: int, taken: TakenOverJobs) -> None:
+        """Take over from a dead runner, and from those whose leases it had.
+
+        The server is asked about all of them first: each may have begun a job that follows the job of another one.
+        """
         held: list[tuple[ComputeNodeRecord, list[ClaimedJob]]] = []
-        for node in leased.values():
+        early: list[ClaimedJob] = []
+        for node in nodes:
             self._log.info("dead_runner", compute_node_id=node.id, pid=node.pid)
             try:
                 reply = self._ask_server(node, run_id)
@@ -123,8 +127,8 @@ class Takeover:
                     self._dead.append(DeadRunner(node.id or 0, _described(node)))
                 continue
             taken.following |= reply.following
+            early += [job for chain in reply.following.values() for job in chain]
             held.append((node, reply.jobs))
-        early = [job for chain in taken.following.values() for job in chain]
         for node, jobs in held:
             try:
                 self._take_over_one(node, run_id, jobs, early, taken)
@@ -133,19 +137,23 @@ class Takeover:
             except TorcError as error:
                 self._log.warning("not_settled", compute_node_id=node.id, reason=str(error))
 
-    def _take_leases(self, workflow_id: int, hostname: str, by: int | None) -> dict[int, ComputeNodeRecord]:
-        """Take the leases of the dead runners that no living runner has taken over; return their records by id.
+    def _take_leases(self, workflow_id: int, hostname: str, by: int | None) -> list[list[ComputeNodeRecord]]:
+        """Take the leases of the dead runners that no living runner has taken over.
 
-        With its own lease, a dead runner leaves those that it had taken from others. Where another process is faster,
-        this one looks again.
+        Where another process is faster, this one looks again.
+
+        Returns:
+            For each lease that was taken, the record of its runner and those of the runners whose leases that one had.
         """
-        leased: dict[int, ComputeNodeRecord] = {}
+        leases: list[list[ComputeNodeRecord]] = []
         for is_last in (*[False] * MOST_TRIES, True):
             found = self._client.find(ComputeNodeRecord, workflow_id=workflow_id, is_active=True)
             nodes = {node.id or 0: node for node in found}
             was_first = True
             for node_id, node in nodes.items():
-                if node_id in leased or not self._is_free(node, nodes, hostname, by):
+                if any(node_id == each.id for lease in leases for each in lease):
+                    continue
+                if not self._is_free(node, nodes, hostname, by):
                     continue
                 try:
                     epochs = self._client.take_over(node_id, node.epoch or 0, by)
@@ -155,11 +163,10 @@ class Takeover:
                     was_first = False
                     continue
                 self._epochs |= epochs
-                for each in epochs:
-                    leased[each] = nodes.get(each) or self._client.get(ComputeNodeRecord, each)
+                leases.append([nodes.get(each) or self._client.get(ComputeNodeRecord, each) for each in epochs])
             if was_first:
                 break
-        return leased
+        return leases
 
     def _is_free(
         self, node: ComputeNodeRecord, nodes: Mapping[int, ComputeNodeRecord], hostname: str, by: int | None
