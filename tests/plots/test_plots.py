@@ -2,7 +2,9 @@
 
 import json
 import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +116,17 @@ def test_what_cannot_be_plotted_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="cannot write to"):
         write_plots(PlotRequest([good], tmp_path / "file"))
+
+
+def test_a_file_of_samples_does_not_choose_the_folder(tmp_path: Path) -> None:
+    """Its ids of jobs become names of files; it may come from a host."""
+    source, folder = write_samples(tmp_path / "x.db", jobs=1), tmp_path / "out"
+    (folder / "resource_plot_job_").mkdir(parents=True)
+    with closing(sqlite3.connect(source)) as connection, connection:
+        connection.execute("UPDATE job_resource_samples SET job_id = '/../../theirs'")
+    with pytest.raises(UserError, match="cannot write to"):
+        write_plots(PlotRequest([source], folder))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "x.db"]
 
 
 # --- in a browser ---------------------------------------------------------------------------------

@@ -138,6 +138,22 @@ def test_files_travel(client_torc: ClientTorc, names: str) -> None:
     assert sorted(path.name for path in made.iterdir()) == ["folder", "last.txt", "upper.bin"]
 
 
+def test_links_that_lead_out_of_a_folder_do_not_come_home(client_torc: ClientTorc) -> None:
+    """Each of two links stays below the folder by its text; one after the other they lead out of it."""
+    chain = "mkdir -p out/sub/a/b && ln -s ../../.. out/sub/a/b/x && ln -s sub/a/b/x/.. out/up"
+    spec = {
+        "name": "w",
+        "files": [{"name": "out", "path": "out"}],
+        "jobs": [{"name": "links", "command": chain, "output_files": ["out"]}],
+    }
+    client_torc.write("w.yaml", spec)
+    client_torc("run", "w.yaml", *by_ssh("h1"), code=1)
+    (job,) = ended_jobs(client_torc).values()
+    assert job.status == "failed"
+    assert "'up', which is not below" in job.reason
+    assert not (client_torc.folder / "out" / "up").is_symlink()
+
+
 def test_a_job_without_its_output_is_not_completed(client_torc: ClientTorc) -> None:
     """The job says success and wrote nothing: the result names the file; a job that needs it does not run."""
     spec = {

@@ -117,6 +117,7 @@ if TYPE_CHECKING:
     )
     from torc_framework.models.time_limits import parse_time_limit
     from torc_framework.spec.yaml_file import YamlFile, read_yaml_file
+    from torc_framework.system.contained_folder import ContainedFolder, NewFile, OutsideFolderError
     from torc_framework.system.loop_thread import LoopThread
     from torc_framework.text.redaction import is_secret_name, redact, secret_values
 
@@ -124,6 +125,7 @@ _LAZY_MODULES: Final = {
     **dict.fromkeys(("NodeResources", "Page", "TorcClient", "make_api", "map_function_to_jobs"), "client"),
     **dict.fromkeys(("is_secret_name", "redact", "secret_values"), "text.redaction"),
     "LoopThread": "system.loop_thread",
+    **dict.fromkeys(("ContainedFolder", "NewFile", "OutsideFolderError"), "system.contained_folder"),
     "SYSEXITS": "exits.sysexits",
     "answer_case": "exit_cases.cases",
     **dict.fromkeys(("class_of_word", "classify_exit", "exit_return_code"), "exits.classifier"),
@@ -177,6 +179,7 @@ __all__ = [
     "Ceiling",
     "ComputeNodeRecord",
     "ConfigError",
+    "ContainedFolder",
     "EventRecord",
     "Executor",
     "ExitClass",
@@ -198,7 +201,9 @@ __all__ = [
     "LogPattern",
     "LoopThread",
     "MemoryEvidence",
+    "NewFile",
     "NodeResources",
+    "OutsideFolderError",
     "Page",
     "Partition",
     "PendingContext",

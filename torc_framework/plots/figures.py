@@ -16,6 +16,7 @@ from attrs import frozen
 from torc_framework.errors import UserError
 from torc_framework.plots.html_page import html
 from torc_framework.resource_samples import AttemptSeries, ResourceSample, read_series
+from torc_framework.system.contained_folder import ContainedFolder
 from torc_framework.text.quantities import count_text
 
 FORMATS: Final = ("html", "json")
@@ -106,11 +107,11 @@ def write_plots(request: PlotRequest) -> tuple[list[Path], list[str]]:
         ("summary", summary_page(tracks)),
     ]
     try:
-        request.output_dir.mkdir(parents=True, exist_ok=True)
-        for name, page in pages:
-            path = request.output_dir / f"{request.prefix}_{name}.{request.format}"
-            path.write_text(html(page) if request.format == "html" else json.dumps(page), encoding="utf-8")
-            written.append(path)
+        folder = ContainedFolder(request.output_dir)
+        for name, page in pages:  # the ids of jobs are what the file of samples says
+            file = f"{request.prefix}_{name}.{request.format}"
+            folder.write(file, (html(page) if request.format == "html" else json.dumps(page)).encode())
+            written.append(folder.below(file))
     except OSError as error:
         raise UserError(f"cannot write to {request.output_dir}: {error.strerror}; see --output-dir") from None
     return written, remarks

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from container_programs import POD, ContainerProgram, LogServer, shells
+from small_disk import MISSING, mounted
 from torc_k8s.container import ContainerJob, ContainerLogReader, LogResult, log_reader
 
 SHELL = shells()["dash" if "dash" in shells() else "bash"]
@@ -160,9 +161,13 @@ def test_a_disk_that_is_full_for_a_while(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_disk_that_stays_full_is_told(tmp_path: Path) -> None:
     scene = LogReaderBench(tmp_path, b"hello")
-    scene.stdout.symlink_to("/dev/full")
-    scene.start()
-    problem = asyncio.run(scene.read()).problem
+    with mounted(tmp_path / "disk", "16k") as disk:
+        if disk is None:
+            pytest.skip(MISSING)
+        (disk / "rest").write_bytes(bytes(16 << 10))
+        scene.stdout = disk / "x.o"
+        scene.start()
+        problem = asyncio.run(scene.read()).problem
     assert problem is not None
     assert str(scene.stdout) in problem
     assert "No space left" in problem
@@ -194,3 +199,29 @@ def test_a_log_that_is_removed_with_its_pod(tmp_path: Path) -> None:
     problem = asyncio.run(scene.read()).problem
     assert problem is not None
     assert "bytes of standard output" in problem
+
+
+@pytest.mark.parametrize(
+    ("name", "refusal"),
+    [
+        ("away/.bashrc", "not below"),
+        ("link", "symbolic links"),
+        ("fifo", "No such device"),
+        ("../.bashrc", "not below"),
+    ],
+)
+def test_a_file_that_a_pod_names_is_below_the_folder(tmp_path: Path, name: str, refusal: str) -> None:
+    """By way of no link, and it is no pipe; a link that ends below the folder is none the worse."""
+    out = tmp_path / "out"
+    (out / "real").mkdir(parents=True)
+    (tmp_path / ".bashrc").write_text("mine")
+    (out / "away").symlink_to("..")
+    (out / "link").symlink_to("../.bashrc")
+    (out / "mine").symlink_to(out / "real")
+    os.mkfifo(out / "fifo")
+    with pytest.raises(OSError, match=refusal):
+        log_reader.open_log(str(out / name), str(out))
+    os.close(log_reader.open_log(str(out / "mine" / "new"), str(out)))
+    os.close(log_reader.open_log(str(out / "away" / "own"), ""))
+    assert (out / "real" / "new").exists()
+    assert (tmp_path / ".bashrc").read_text() == "mine"

@@ -59,6 +59,29 @@ def test_a_link_to_a_folder_elsewhere_is_an_error(tmp_path: Path) -> None:
     run(story())
 
 
+def test_links_of_one_fetch_do_not_lead_the_next_one_out(tmp_path: Path) -> None:
+    """Each link stays below the folder by its text; one after the other they lead three folders above it."""
+    there, here = tmp_path / "host" / "out", tmp_path / "user" / "projects" / "work" / "out"
+    (there / "sub" / "a" / "b").mkdir(parents=True)
+    (there / "sub" / "a" / "b" / "x").symlink_to("../../..")
+    (there / "up").symlink_to("sub/a/b/x/../../..")
+    here.parent.mkdir(parents=True)
+    (tmp_path / "user" / ".bashrc").write_text("mine")
+
+    async def story() -> None:
+        async with local_session(tmp_path / "host") as session:
+            with pytest.raises(LocalFileError, match=r"'up'.*not below"):
+                await fetch(session, here, there)
+            (there / "up").unlink()
+            (there / "up").mkdir()
+            (there / "up" / ".bashrc").write_text("theirs")
+            await fetch(session, here, there)
+
+    run(story())
+    assert (tmp_path / "user" / ".bashrc").read_text() == "mine"
+    assert (here / "up" / ".bashrc").read_text() == "theirs"
+
+
 class LyingSession:
     """A host that lists what it wants."""
 

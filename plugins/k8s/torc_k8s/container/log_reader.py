@@ -12,10 +12,12 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import aclosing, suppress
+from pathlib import Path
 from typing import Any, Final
 
 from attrs import define, frozen
 
+from torc_framework.api import ContainedFolder
 from torc_k8s.cluster import Cluster, ClusterError, ClusterUnreachable, NotStarted
 from torc_k8s.container.message import ContainerEnd
 from torc_k8s.container.program import LOG
@@ -62,11 +64,13 @@ class _StreamFile:
 
     Attributes:
         path: Its path.
+        folder: The folder that it must not leave; "" is its own.
         have: How many bytes of the stream are in it, or were given up.
         lost: How many bytes were given up.
     """
 
     path: str
+    folder: str = ""
     have: int = 0
     lost: int = 0
     _descriptor: int = -1
@@ -74,7 +78,7 @@ class _StreamFile:
     def open(self) -> None:
         """Open the file, or go on where an earlier reader stopped."""
         if self._descriptor < 0:
-            self._descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self._descriptor = open_log(self.path, self.folder)
             self.have = max(self.have, os.fstat(self._descriptor).st_size)
 
     def append(self, data: bytes) -> None:
@@ -92,6 +96,22 @@ class _StreamFile:
             self._descriptor = -1
 
 
+def open_log(path: str, folder: str) -> int:
+    """Return a descriptor of a file to which output is appended; a missing one is made.
+
+    Args:
+        path: The file, or the null device.
+        folder: The folder that it must not leave; "" is its own.
+
+    Raises:
+        OSError: it cannot be opened, it is a link, or it is not below the folder.
+    """
+    if path == os.devnull:
+        return os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    within = ContainedFolder(Path(folder or os.path.dirname(path)))  # noqa: PTH120 - Path is made of the result
+    return within.open_to_append(os.path.relpath(path, within.path))
+
+
 class ContainerLogReader:
     """Follows the log of one container and appends what the job writes to two files, each byte once.
 
@@ -102,11 +122,14 @@ class ContainerLogReader:
         stdout_path: File for the job's standard output. What it contains is taken for the beginning of the output, as
             an earlier reader wrote it.
         stderr_path: File for standard error.
+        folder: The folder that both must not leave; by default that of each file.
     """
 
-    def __init__(self, cluster: Cluster, pod: str, container: str, stdout_path: str, stderr_path: str) -> None:
+    def __init__(
+        self, cluster: Cluster, pod: str, container: str, stdout_path: str, stderr_path: str, *, folder: str = ""
+    ) -> None:
         self._cluster, self._pod, self._container = cluster, pod, container
-        self._files = {"o": _StreamFile(stdout_path), "e": _StreamFile(stderr_path)}
+        self._files = {"o": _StreamFile(stdout_path, folder), "e": _StreamFile(stderr_path, folder)}
         self._parser = RecordParser(pod)
         self._has_ended = asyncio.Event()
         self._sizes: tuple[int, int] | None = None

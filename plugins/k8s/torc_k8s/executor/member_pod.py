@@ -14,7 +14,7 @@ from attrs import define, evolve, field, frozen
 from torc_framework.api import ExitObservation
 from torc_k8s.cluster import ClusterError
 from torc_k8s.container import STOP
-from torc_k8s.container.log_reader import ContainerLogReader, LogResult
+from torc_k8s.container.log_reader import ContainerLogReader, LogResult, open_log
 from torc_k8s.executor.names import EXECUTOR, KEPT
 from torc_k8s.executor.pod_end import PodEnd, end_of, has_begun
 from torc_k8s.executor.refusals import Refusal
@@ -63,10 +63,12 @@ class LogPaths:
     Attributes:
         stdout: For standard output; the null device if it is not kept.
         stderr: For standard error, likewise. It may be that of standard output.
+        folder: The folder that both must not leave, if a pod named them; "" is that of each file.
     """
 
     stdout: str
     stderr: str
+    folder: str = field(default="", eq=False)
 
     @property
     def different(self) -> tuple[str, ...]:
@@ -80,7 +82,8 @@ class LogPaths:
         Who may change the pod must not choose which files of this machine are written: what is not in ``output_dir`` is
         written nowhere.
         """
-        return cls(*(_within(str(notes.get(name, "")), output_dir) for name in (STDOUT, STDERR)))
+        stdout, stderr = (_within(str(notes.get(name, "")), output_dir) for name in (STDOUT, STDERR))
+        return cls(stdout, stderr, output_dir)
 
     def of_member(self, rank: int, number: int) -> "LogPaths":
         """Return the files of one pod of a group: these for the first pod of the lead, for others files beside them.
@@ -90,13 +93,13 @@ class LogPaths:
             number: Number of the pod among those of this member.
         """
         suffix = (f"_m{rank}" if rank else "") + (f"_p{number}" if number else "")
-        return LogPaths(_beside(self.stdout, suffix), _beside(self.stderr, suffix))
+        return LogPaths(_beside(self.stdout, suffix), _beside(self.stderr, suffix), self.folder)
 
-    def touch(self) -> None:
+    def make_missing(self) -> None:
         """Make files that are missing; a full disk is left to the runner to notice."""
         for path in self.different:
             with suppress(OSError):
-                Path(path).touch()
+                os.close(open_log(path, self.folder))
 
 
 @define(eq=False)
@@ -405,7 +408,7 @@ class MemberPod:
             out, err = self.logs.stdout, self.logs.stderr
             # Where both are one file the program has one stream for both.
             err = os.devnull if err == out else err
-            self._reader = ContainerLogReader(self.services.cluster, self.name, MAIN, out, err)
+            self._reader = ContainerLogReader(self.services.cluster, self.name, MAIN, out, err, folder=self.logs.folder)
         self._reading = self.services.spawn(self._read(self._reader, places))
         return self._reading
 
@@ -430,7 +433,7 @@ class MemberPod:
         facts = self.facts
         assert facts is not None, "the cluster had the pod"
         if not self.has_begun or (self._reading is None and _is_empty(facts)):
-            self.logs.touch()
+            self.logs.make_missing()
             return None
         reading = self._reading
         if reading is None or not (self._is_read or reading.done()):  # its turn may come too late

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from torc_framework.api import ScheduledComputeNodeRecord, UserError, parse_memory
+from torc_framework.api import ContainedFolder, ScheduledComputeNodeRecord, UserError, parse_memory
 from torc_framework.api.commands import (
     Column,
     CommandGroup,
@@ -106,11 +106,11 @@ def _save_json(slurm: SlurmCommands, ids: list[str], folder: Path) -> list[str]:
     """Save the complete output of ``sacct``, one file per allocation; return the paths."""
     files = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for id_ in ids:
-            path = folder / f"sacct_{id_}.json"
-            path.write_text(slurm.run("sacct", "--json", f"--jobs={id_}"), encoding="utf-8")
-            files.append(str(path))
+        within = ContainedFolder(folder)
+        for id_ in ids:  # as the record on the server has it
+            name = f"sacct_{id_}.json"
+            within.write(name, slurm.run("sacct", "--json", f"--jobs={id_}").encode())
+            files.append(str(within.below(name)))
     except OSError as error:
         raise UserError(f"cannot write to {folder}: {error.strerror}; see --output-dir") from None
     return files

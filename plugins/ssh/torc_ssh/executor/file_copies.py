@@ -7,17 +7,17 @@ sizes and digests are equal. A folder is copied with everything below it.
 import asyncio
 import hashlib
 import os
-import secrets
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from attrs import Factory, define, frozen
 
-from torc_framework.api import size_text
+from torc_framework.api import ContainedFolder, OutsideFolderError, size_text
+from torc_ssh.session import HelperError, ListedFile, clean_text, listed_files
 
 if TYPE_CHECKING:
     from torc_ssh.session import HostSession
@@ -171,57 +171,73 @@ class FileCopies:
             self._equal.pop(pair, None)
 
     async def _fetch_one(self, pair: FilePair, there: Mapping[str, Any]) -> None:
-        if there.get("kind") == "dir":
+        kind, local = there["kind"], Path(pair.local)
+        if kind == "dir":
             await self._fetch_folder(pair)
-            return
-        async with self._turns:
-            await self._fetch_file(pair, there)
+        elif kind in ("file", "link"):
+            file = ListedFile(local.name, kind, there["size"], there["mtime_ns"], there["mode"], "")
+            await self._fetch_file(pair, file, ContainedFolder(local.parent))
+        elif pair.local != os.devnull:
+            raise HelperError("failed", f"{pair.remote}: {clean_text(there.get('error', 'no regular file'))}")
 
     async def _fetch_folder(self, pair: FilePair) -> None:
-        Path(pair.local).mkdir(parents=True, exist_ok=True)
-        below: list[tuple[FilePair, Mapping[str, Any]]] = []
+        folder = ContainedFolder(Path(pair.local))
+        with _local_errors(pair.local):
+            folder.make()
+        found = listed_files(await self._session().request("list", path=pair.remote))
+        folders: list[str] = []
         links: dict[str, str] = {}
-        for name, kind, size, mtime_ns, mode, *more in await self._session().request("list", path=pair.remote):
-            child = FilePair(_below(pair.local, name), f"{pair.remote}/{name}")
-            if kind == "dir":
-                Path(child.local).mkdir(parents=True, exist_ok=True)
-            elif kind == "link" and _stays_below(name, more[0]):
-                links[child.local] = more[0]
-            elif kind in ("file", "link"):
-                below.append((child, {"kind": kind, "size": size, "mtime_ns": mtime_ns, "mode": mode}))
-            elif kind == "error":
-                raise LocalFileError(f"{child.remote} on the host: {more[0]}")
-        await _all(self._fetch_one(child, entry) for child, entry in below)
-        for path, target in links.items():  # after the files, none of which is written through a link of the host then
-            await asyncio.to_thread(_make_link, pair.local, path, target)
+        files: list[ListedFile] = []
+        for each in found:
+            if each.kind == "dir":
+                folders.append(each.path)
+            elif each.kind == "link" and _stays_below(each.path, each.text):
+                links[each.path] = each.text
+            elif each.kind in ("file", "link"):
+                files.append(each)
+            elif each.kind == "error":
+                raise LocalFileError(f"{clean_text(f'{pair.remote}/{each.path}')} on the host: {clean_text(each.text)}")
+        for each in found:
+            if each.path.rpartition("/")[0] in links:
+                raise LocalFileError(f"the host names {clean_text(repr(each.path))}, which leads through a link")
+        with _local_errors(pair.local):
+            await asyncio.to_thread(_make_folders, folder, folders)
+            await _all(
+                self._fetch_file(FilePair(str(folder.below(file.path)), f"{pair.remote}/{file.path}"), file, folder)
+                for file in files
+            )
+        # After the files, none of which is written through a link of the host then; first those that others may name.
+        for path, target in sorted(links.items(), key=lambda link: os.path.normpath(link[1]) != link[1]):
+            with _local_errors(f"{pair.local}/{path}"):
+                await asyncio.to_thread(folder.make_link, path, target)
 
-    async def _fetch_file(self, pair: FilePair, there: Mapping[str, Any]) -> None:
-        local, remote = Path(pair.local), _remote_stamp(there)
-        with suppress(OSError):
-            if self._equal.get(pair) == (_stamp(pair.local), remote):
-                return
-        try:
-            local.parent.mkdir(parents=True, exist_ok=True)
-            if remote.size == 0:
-                local.write_bytes(b"")
-            else:
-                await self._get(pair.remote, local, remote.size)
-            local.chmod(int(there.get("mode", 0o644)) & 0o777)
-            written_ns = remote.mtime_ns - round(self._clock_offset_s() * 1e9)
-            os.utime(local, ns=(written_ns, written_ns))
-            self._equal[pair] = _stamp(pair.local), remote
-        except OSError as error:
-            raise LocalFileError(f"cannot write {local}: {error.strerror or error}") from error
+    async def _fetch_file(self, pair: FilePair, file: ListedFile, folder: ContainedFolder) -> None:
+        remote = FileStamp(file.size, file.mtime_ns)
+        async with self._turns:
+            with suppress(OSError):
+                if self._equal.get(pair) == (_stamp(pair.local), remote):
+                    return
+            with _local_errors(pair.local):
+                await self._get(pair, file, folder)
+                self._equal[pair] = _stamp(pair.local), remote
 
-    async def _get(self, remote: str, local: Path, size: int) -> None:
+    async def _get(self, pair: FilePair, file: ListedFile, folder: ContainedFolder) -> None:
         """Bring a file home; a large one goes on where a lost connection ended it."""
-        partial = local.with_name(f".{local.name}.torc-part") if size > RESUMABLE_BYTES else None
-        name = f"{local.name} from the host"
+        local, mode = Path(pair.local), file.mode & 0o777
+        mtime_ns = file.mtime_ns - round(self._clock_offset_s() * 1e9)
+        if file.size == 0:
+            new = await asyncio.to_thread(folder.create, file.path)
+            await asyncio.to_thread(new.complete, mode=mode, mtime_ns=mtime_ns)
+            return
+        partial = local.with_name(f".{local.name}.torc-part") if file.size > RESUMABLE_BYTES else None
+        name = f"{clean_text(local.name)} from the host"
+        how: dict[str, Any] = {"within": folder, "partial": partial, "mode": mode, "mtime_ns": mtime_ns}
         try:
-            await self._session().get_file(remote, local, partial=partial, progress=self.progress.of(name))
+            await self._session().get_file(pair.remote, local, progress=self.progress.of(name), **how)
         except asyncio.CancelledError:
             if partial is not None:
-                partial.unlink(missing_ok=True)
+                with suppress(OSError):
+                    folder.remove(str(partial.relative_to(folder.path)))
             raise
         finally:
             self.progress.over(name)
@@ -250,40 +266,28 @@ def _expanded(pair: FilePair) -> list[FilePair]:
         raise LocalFileError(f"input {pair.local}: {error.strerror or error}") from error
 
 
-def _below(folder: str, name: str) -> str:
-    """Return the path of a name that the host gave, below a folder.
-
-    Raises:
-        LocalFileError: the name leaves the folder.
-    """
-    path = os.path.normpath(f"{folder}/{name}")
-    if not path.startswith(folder.rstrip("/") + "/"):
-        raise LocalFileError(f"the host names {name!r}, which is not below {folder}")
-    return path
-
-
 def _stays_below(name: str, target: str) -> bool:
     """Return whether a link in a folder leads to another name in it."""
     end = os.path.normpath(os.path.join(os.path.dirname(name), target))  # noqa: PTH118, PTH120 - Path keeps '..'
     return not os.path.isabs(target) and end.split("/")[0] != ".."  # noqa: PTH117 - as the line above
 
 
-def _make_link(folder: str, path: str, target: str) -> None:
-    """Make a symbolic link below a folder, or replace the one that is there.
+def _make_folders(folder: ContainedFolder, paths: Iterable[str]) -> None:
+    for path in paths:
+        folder.make_folder(path)
 
-    Raises:
-        LocalFileError: there is something else, or the path leads through another link.
-    """
-    parent = Path(path).parent
-    if parent.resolve() != Path(folder).resolve() / parent.relative_to(folder):
-        raise LocalFileError(f"the host names {path!r}, which leads through a link")
-    temporary = parent / f".torc-link-{secrets.token_hex(4)}"
+
+@contextmanager
+def _local_errors(path: str) -> Iterator[None]:
+    """Turn errors about what the host wants to write here into a `LocalFileError`."""
     try:
-        temporary.symlink_to(target)
-        temporary.replace(path)
+        yield
+    except LocalFileError:
+        raise
+    except OutsideFolderError as error:
+        raise LocalFileError(f"the host names {error.strerror}") from error
     except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise LocalFileError(f"{path}: {error.strerror}") from error
+        raise LocalFileError(f"cannot write {clean_text(path)}: {error.strerror or error}") from error
 
 
 def _stamp(path: str) -> FileStamp:
@@ -310,8 +314,14 @@ def _digest(path: str) -> str:
 
 
 async def _all(coroutines: Iterable[Any]) -> None:
-    """Run coroutines at the same time; the first error ends the others and is raised."""
-    tasks = [asyncio.ensure_future(each) for each in coroutines]
+    """Run coroutines, as many at the same time as files may move; the first error ends the others and is raised."""
+    waiting = iter(coroutines)
+
+    async def work() -> None:
+        for each in waiting:
+            await each
+
+    tasks = [asyncio.ensure_future(work()) for _ in range(MOST_TRANSFERS)]
     try:
         await asyncio.gather(*tasks)
     except BaseException:

@@ -1,17 +1,16 @@
 """The collection of logs from a host: files come one by one, resume after a cut, and are compared by their digests."""
 
 import asyncio
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from attrs import define, field
 
-from torc_framework.api import TorcError
+from torc_framework.api import ContainedFolder, OutsideFolderError, TorcError
 from torc_ssh.remote_runners.log_files import RemoteFile, digest_of, host_path, list_logs, local_path, partial_path
 from torc_ssh.remote_runners.runner_process import RunnerFiles, runner_state
-from torc_ssh.session import HelperError, HostSession
+from torc_ssh.session import HelperError, HostSession, clean_text
 
 PARALLEL_FILES: Final = 16
 """Files that come from one host at the same time."""
@@ -66,9 +65,11 @@ class Collection:
         found = await list_logs(session, self.files, self.target)
         self.total_files, self.total_bytes = len(found.files), sum(file.size for file in found.files)
         self.done_files = self.done_bytes = 0
-        self.problems = [f"{path}: left out, because it is no plain file below the folder" for path in found.left_out]
+        self.problems = [
+            f"{clean_text(path)}: left out, because it is no plain file below the folder" for path in found.left_out
+        ]
         self._moving.clear()
-        await asyncio.to_thread(self.target.mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(ContainedFolder(self.target).make)
         gate = asyncio.Semaphore(PARALLEL_FILES)
         here: list[RemoteFile] = []
 
@@ -104,19 +105,20 @@ class Collection:
         """Bring a file here unless its copy is; return whether it is here."""
         path = local_path(self.target, file.path)
         if path is None:
-            self.problems.append(f"{file.path}: left out, because it would lie outside of {self.target}")
+            self.problems.append(f"{clean_text(file.path)}: left out, because it would lie outside of {self.target}")
             return False
         if not await asyncio.to_thread(_is_same, path, file):
             try:
                 await session.get_file(
                     host_path(self.files, file.path),
                     path,
+                    within=ContainedFolder(self.target),
                     partial=partial_path(path),
+                    mtime_ns=file.mtime_ns,
                     progress=lambda moved, _: self._note_progress(file.path, moved),
                 )
-                await asyncio.to_thread(os.utime, path, ns=(file.mtime_ns, file.mtime_ns))
-            except HelperError as error:
-                self.problems.append(f"{file.path}: {error}")
+            except (HelperError, OutsideFolderError) as error:
+                self.problems.append(f"{clean_text(file.path)}: {clean_text(error)}")
                 return False
             finally:
                 self._moving.pop(file.path, None)
@@ -154,7 +156,9 @@ class Collection:
                 continue
             local = local_path(self.target, file.path)
             if local is None or state.get("sha256") != await asyncio.to_thread(digest_of, local):
-                self.problems.append(f"{file.path}: kept on the host, because it was changed after its collection")
+                self.problems.append(
+                    f"{clean_text(file.path)}: kept on the host, because it was changed after its collection"
+                )
                 continue
             await session.request("remove", path=path, below=self.files.output_dir)
             self.deleted_files += 1

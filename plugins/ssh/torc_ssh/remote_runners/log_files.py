@@ -5,12 +5,13 @@ import os
 import posixpath
 import re
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from attrs import define, field, frozen
 
+from torc_framework.api import ContainedFolder
 from torc_ssh.remote_runners.runner_process import RunnerFiles
-from torc_ssh.session import HelperError, HostSession
+from torc_ssh.session import HostSession, listed_files
 
 _STATE_FOLDER: Final = ".torc_runner"
 """Folder for what has to survive a runner; it contains no logs."""
@@ -68,22 +69,15 @@ async def list_logs(session: HostSession, files: RunnerFiles, target: Path) -> L
         HelperError: there is no such directory (kind ``not_found``), or it cannot be read.
     """
     found = LogList()
-    for row in await session.request("list", path=files.output_dir):
-        path, kind, size, mtime_ns = _checked_row(row)
+    for each in listed_files(await session.request("list", path=files.output_dir)):
+        path = each.path
         if path.split("/")[0] == _STATE_FOLDER or _PRIVATE.fullmatch(path) or _is_of_other_workflow(path, files):
             continue
-        if kind == "file" and local_path(target, path) is not None:
-            found.files.append(RemoteFile(path, size, mtime_ns))
-        elif kind != "dir":
+        if each.kind == "file" and local_path(target, path) is not None:
+            found.files.append(RemoteFile(path, each.size, each.mtime_ns))
+        elif each.kind != "dir":
             found.left_out.append(path)
     return found
-
-
-def _checked_row(row: Any) -> tuple[str, str, int, int]:
-    match row:
-        case [str(path), str(kind), int(size), int(mtime_ns), *_] if size >= 0:
-            return path, kind, size, mtime_ns
-    raise HelperError("invalid", "the host's list of files is not as it has to be")
 
 
 def _is_of_other_workflow(path: str, files: RunnerFiles) -> bool:
@@ -93,15 +87,12 @@ def _is_of_other_workflow(path: str, files: RunnerFiles) -> bool:
 
 def local_path(folder: Path, relative: str) -> Path | None:
     """Return the path of a file below a folder; None if it would lie elsewhere, as ``../x``, ``/x`` or below a link."""
-    parts = relative.split("/")
-    if any(part in ("", ".", "..") or "\0" in part for part in parts):
+    try:
+        path = ContainedFolder(folder).below(relative)
+        ways = [path, *path.parents[: relative.count("/")]]
+        return None if any(way.is_symlink() for way in ways) else path
+    except OSError:  # `OutsideFolderError`, or a name that is too long
         return None
-    path = folder
-    for part in parts:
-        path = path / part
-        if path.is_symlink():
-            return None
-    return path
 
 
 def partial_path(path: Path) -> Path:
@@ -140,8 +131,8 @@ class OutputFolder:
             HelperError: there is no such directory (kind ``not_found``), or it cannot be read.
         """
         found = cls()
-        for row in await session.request("list", path=path):
-            name = _checked_row(row)[0]
+        for each in listed_files(await session.request("list", path=path)):
+            name = each.path
             if "/" in name:
                 continue
             if not _TORC_NAMES.fullmatch(name):

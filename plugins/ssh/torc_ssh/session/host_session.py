@@ -8,11 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Self
 
+from torc_framework.api import ContainedFolder
 from torc_ssh.connection import Channel, ConnectError, SshConnection
 from torc_ssh.session.helper_program import helper_command, helper_program
 from torc_ssh.session.helper_requests import HelperError, HelperRequests, SessionLost, clean_text, describe_failure
 from torc_ssh.session.host_facts import RANGES, HostFacts
-from torc_ssh.session.transfers import Progress, get_file, put_file
+from torc_ssh.session.listed_files import MOST_NUMBER
+from torc_ssh.session.transfers import Progress, TargetPlace, get_file, put_file
 
 START_TIMEOUT_S: Final = 30.0
 """How long the login shell may take until the helper begins."""
@@ -205,7 +207,15 @@ class HostSession:
             return await put_file(self._requests, local, remote, progress)
 
     async def get_file(
-        self, remote: str, local: Path, *, partial: Path | None = None, progress: Progress | None = None
+        self,
+        remote: str,
+        local: Path,
+        *,
+        within: ContainedFolder | None = None,
+        partial: Path | None = None,
+        mode: int | None = None,
+        mtime_ns: int | None = None,
+        progress: Progress | None = None,
     ) -> str:
         """Bring a file from the host, with its permissions, and return its SHA-256.
 
@@ -214,8 +224,11 @@ class HostSession:
         Args:
             remote: Its path there, relative to the home folder.
             local: Its path here; folders are made.
-            partial: Path for the incomplete file, in the same file system. It is kept if the session is lost, and the
+            within: The folder that the file must not leave, if the host has chosen its path below that folder.
+            partial: Path for the incomplete file, in the same folder. It is kept if the session is lost, and the
                 next call with the same path goes on where this one ended. Without it the incomplete file is removed.
+            mode: Its permissions here; by default those on the host, and its owner may read and write it.
+            mtime_ns: Its time of modification here, nanoseconds since the epoch; the present one by default.
             progress: Called in the event loop with the bytes that are moved and the size.
 
         Raises:
@@ -224,7 +237,8 @@ class HostSession:
             SessionLost: the session is lost.
         """
         async with self._transfers:
-            return await get_file(self._requests, remote, local, partial, progress)
+            target = TargetPlace(within or ContainedFolder(local.parent), local, partial, mode, mtime_ns)
+            return await get_file(self._requests, remote, target, progress)
 
     async def stat(self, paths: list[str], *, digest: bool = False) -> list[dict[str, Any] | None]:
         """Return the state of each path: ``kind``, ``size``, ``mtime_ns``, ``mode``; None if it does not exist.
@@ -259,7 +273,7 @@ def _checked_state(state: Any) -> dict[str, Any] | None:
     if (
         isinstance(state, dict)
         and all(isinstance(state[name], str) for name in texts if name in state)
-        and all(isinstance(state.get(name, 0), int) for name in numbers)
+        and all(isinstance(state.get(name, 0), int) and abs(state.get(name, 0)) <= MOST_NUMBER for name in numbers)
         and (state.get("kind") == "error" or all(name in state for name in ("kind", *numbers)))
     ):
         return state

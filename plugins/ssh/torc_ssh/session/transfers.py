@@ -3,19 +3,18 @@
 import asyncio
 import hashlib
 import os
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import define, field
+from attrs import define, field, frozen
 
+from torc_framework.api import ContainedFolder, NewFile, OutsideFolderError
 from torc_ssh.helper.wire import MOST_PIECE_BYTES
-from torc_ssh.session.helper_requests import HelperError, HelperRequests, PendingRequest
+from torc_ssh.session.helper_requests import HelperError, HelperRequests, PendingRequest, clean_text
 
 BATCH_PIECES: Final = 4
-MOST_NAME_BYTES: Final = 255
 
 Progress = Callable[[int, int], None]
 """Is called in the event loop with the bytes of a file that are moved, and with its size."""
@@ -95,61 +94,38 @@ class LocalSource:
         self._file.close()
 
 
-async def get_file(
-    requests: HelperRequests, remote: str, local: Path, partial: Path | None, progress: Progress | None
-) -> str:
-    """Bring a file from the host; return its SHA-256. See `torc_ssh.session.host_session.HostSession.get_file`."""
-    target = await asyncio.to_thread(LocalTarget.open, local, partial)
-    try:
-        digest = await _receive(requests, remote, target, progress)
-        await asyncio.to_thread(target.complete)
-    except HelperError as error:
-        is_other_file = error.kind == "changed" and target.kept_bytes > 0
-        await asyncio.to_thread(target.abandon, keep=False)
-        if is_other_file:  # what was kept of an earlier try belongs to another content
-            return await get_file(requests, remote, local, partial, progress)
-        raise
-    except BaseException:
-        await asyncio.shield(asyncio.to_thread(target.abandon, keep=partial is not None))
-        raise
-    return digest
+@frozen
+class TargetPlace:
+    """Where a file that comes is written.
 
+    Attributes:
+        folder: The folder that it must not leave.
+        path: Its path, below that folder.
+        partial: Path of the incomplete file beside it, which is kept for another try; None if that begins again.
+        mode: Its permissions; None for those that the host announces.
+        mtime_ns: Its time of modification; None for the present one.
+    """
 
-async def _receive(requests: HelperRequests, remote: str, target: "LocalTarget", progress: Progress | None) -> str:
-    pending = requests.begin("get", path=remote, offset=target.kept_bytes)
-    received = target.kept_bytes
-    try:
-        while True:
-            pending.changed.clear()
-            is_answered = pending.answer.done()
-            pieces, pending.pieces = pending.pieces, []
-            if pieces:
-                await asyncio.to_thread(target.write, pieces)
-                size = sum(map(len, pieces))
-                requests.acknowledge(pending, size)
-                received += size
-                if progress is not None and pending.parts:
-                    progress(received, _whole_number(pending.parts[0], "size"))
-            elif is_answered:
-                break
-            else:
-                await pending.changed.wait()
-        value = await pending.answer
-        digest = str(target.digest.hexdigest())
-        announced = pending.parts[0] if pending.parts else None
-        if not isinstance(value, dict) or value.get("sha256") != digest:
-            raise HelperError("changed", f"{remote} has another digest here than on the host")
-        if _whole_number(announced, "size") != received:
-            raise HelperError("changed", f"{remote} did not come whole")
-        target.mode = _whole_number(announced, "mode") & 0o777
-    finally:
-        requests.end(pending)
-    return digest
+    folder: ContainedFolder
+    path: Path
+    partial: Path | None
+    mode: int | None
+    mtime_ns: int | None
 
+    def open(self) -> "LocalTarget":
+        """Begin the file, or go on with what an earlier try has left.
 
-def _whole_number(values: Any, name: str) -> int:
-    value = values.get(name) if isinstance(values, dict) else None
-    return value if isinstance(value, int) and value >= 0 else -1
+        Raises:
+            OSError: that is not possible, or the target is a folder.
+        """
+        if not self.path.is_relative_to(self.folder.path):
+            raise OutsideFolderError(str(self.path), self.folder.path)
+        name = str(self.path.relative_to(self.folder.path))
+        target = LocalTarget(self.folder.create(name, part=None if self.partial is None else self.partial.name))
+        while data := os.read(target.file.descriptor, MOST_PIECE_BYTES):
+            target.digest.update(data)
+            target.kept_bytes += len(data)
+        return target
 
 
 @define(eq=False)
@@ -157,65 +133,78 @@ class LocalTarget:
     """A local file that comes.
 
     Attributes:
-        path: Its path.
-        temporary: The path under which it is written.
+        file: The file.
         kept_bytes: How much of it an earlier try has left.
-        mode: Permission bits for it.
+        mode: Its mode as the host announced it.
     """
 
-    path: Path
-    temporary: Path
-    _fd: int
+    file: NewFile
     kept_bytes: int = 0
     mode: int = 0o644
     digest: Any = field(factory=hashlib.sha256)
-
-    @classmethod
-    def open(cls, path: Path, partial: Path | None) -> "LocalTarget":
-        """Make the temporary file and its folder, or open that of an earlier try.
-
-        Raises:
-            OSError: that is not possible, or the target is a folder.
-        """
-        if path.is_dir():
-            raise IsADirectoryError(21, "Is a directory", str(path))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        temporary = partial or temporary_path(path)
-        target = cls(path, temporary, os.open(temporary, flags | (0 if partial else os.O_EXCL), 0o600))
-        try:
-            while data := os.read(target._fd, MOST_PIECE_BYTES):
-                target.digest.update(data)
-                target.kept_bytes += len(data)
-        except BaseException:
-            os.close(target._fd)
-            raise
-        return target
 
     def write(self, pieces: list[bytes]) -> None:
         """Append pieces."""
         for piece in pieces:
             self.digest.update(piece)
-            data = memoryview(piece)
-            while data:
-                data = data[os.write(self._fd, data) :]
-
-    def complete(self) -> None:
-        """Give the file its name."""
-        os.fchmod(self._fd, self.mode | 0o600)
-        os.fsync(self._fd)
-        self.temporary.rename(self.path)
-        os.close(self._fd)
-
-    def abandon(self, *, keep: bool) -> None:
-        """Close the file, and remove it unless it is to be kept."""
-        os.close(self._fd)
-        if not keep:
-            self.temporary.unlink(missing_ok=True)
+            self.file.write(piece)
 
 
-def temporary_path(path: Path) -> Path:
-    """Return a new hidden path beside another, for its content until it is complete."""
-    mark = f".torc-{secrets.token_hex(4)}"
-    stem = os.fsdecode(os.fsencode(path.name)[: MOST_NAME_BYTES - len(mark) - 1])
-    return path.parent / f".{stem}{mark}"
+async def get_file(requests: HelperRequests, remote: str, place: TargetPlace, progress: Progress | None) -> str:
+    """Bring a file from the host; return its SHA-256. See `torc_ssh.session.host_session.HostSession.get_file`."""
+    target = await asyncio.to_thread(place.open)
+    try:
+        digest = await _receive(requests, remote, target, progress)
+        mode = target.mode | 0o600 if place.mode is None else place.mode
+        await asyncio.to_thread(target.file.complete, mode=mode, mtime_ns=place.mtime_ns)
+    except HelperError as error:
+        is_other_file = error.kind == "changed" and target.kept_bytes > 0
+        await asyncio.to_thread(target.file.discard, is_kept=False)
+        if is_other_file:  # what was kept of an earlier try belongs to another content
+            return await get_file(requests, remote, place, progress)
+        raise
+    except BaseException:
+        await asyncio.shield(asyncio.to_thread(target.file.discard))
+        raise
+    return digest
+
+
+async def _receive(requests: HelperRequests, remote: str, target: "LocalTarget", progress: Progress | None) -> str:
+    pending = requests.begin("get", path=remote, offset=target.kept_bytes)
+    received, shown = target.kept_bytes, clean_text(remote)
+    try:
+        while True:
+            pending.changed.clear()
+            is_answered = pending.answer.done()
+            pieces, pending.pieces = pending.pieces, []
+            if pieces:
+                size, announced = sum(map(len, pieces)), _announced(pending, "size")
+                received += size
+                if received > announced:
+                    raise HelperError("changed", f"the host sends more of {shown} than it has announced")
+                await asyncio.to_thread(target.write, pieces)
+                requests.acknowledge(pending, size)
+                if progress is not None:
+                    progress(received, announced)
+            elif is_answered:
+                break
+            else:
+                await pending.changed.wait()
+        value = await pending.answer
+        digest = str(target.digest.hexdigest())
+        if not isinstance(value, dict) or value.get("sha256") != digest:
+            raise HelperError("changed", f"{shown} has another digest here than on the host")
+        if _announced(pending, "size") != received:
+            raise HelperError("changed", f"{shown} did not come whole")
+        if (mode := _announced(pending, "mode")) >= 0:
+            target.mode = mode
+    finally:
+        requests.end(pending)
+    return digest
+
+
+def _announced(pending: PendingRequest, name: str) -> int:
+    """Return a whole number that the host announced of a file; -1 if it did not."""
+    values = pending.parts[0] if pending.parts else None
+    value = values.get(name) if isinstance(values, dict) else None
+    return value if isinstance(value, int) and value >= 0 else -1
