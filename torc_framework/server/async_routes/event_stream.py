@@ -49,7 +49,7 @@ class EventStreamRoutes:
 
     def routes(self) -> list[Route]:
         """Return the route."""
-        return [Route(f"{API_PREFIX}/workflows/{{id:int}}/events/stream", self.stream, methods=["GET"])]
+        return [Route(f"{API_PREFIX}/workflows/{{id}}/events/stream", self.stream, methods=["GET"])]
 
     async def stream(self, request: Request) -> Response:
         """Begin a stream after ``Last-Event-ID`` if that is given, otherwise after the newest event."""
