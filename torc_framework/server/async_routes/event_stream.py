@@ -21,7 +21,8 @@ from starlette.routing import Route
 
 from torc_framework.models.events import LEVELS, EventSeverity, event_type_of, severity_of
 from torc_framework.server.async_routes.waiting_calls import WaitingCalls
-from torc_framework.server.http.endpoint_calls import caller_of, workflow_id_of
+from torc_framework.server.dispatch.parameters import parse_query, sent_parameters
+from torc_framework.server.http.endpoint_calls import Parameter, caller_of, workflow_id_of
 from torc_framework.server.http.endpoint_results import RequestError
 from torc_framework.server.settings import API_PREFIX, LimitSettings
 from torc_framework.store.access.callers import Caller
@@ -32,6 +33,7 @@ from torc_framework.store.records.events import StoredEvent, events_after, last_
 
 PAGE_EVENTS: Final = 500
 """Most events that are read from the database at once."""
+_PARAMETERS: Final = {"level": Parameter(str, "info"), "last_event_id": Parameter(str)}
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _NAME: Final = re.compile(r"[\w.:-]{1,100}")
 """Types of events that fit into an ``event:`` line."""
@@ -54,8 +56,9 @@ class EventStreamRoutes:
     async def stream(self, request: Request) -> Response:
         """Begin a stream after ``Last-Event-ID`` if that is given, otherwise after the newest event."""
         workflow_id = workflow_id_of(request)
-        level = LEVELS.get(request.query_params.get("level", ""), EventSeverity.INFO)
-        seen = _last_event_id(request)
+        query = parse_query("GET /workflows/{id}/events/stream", _PARAMETERS, sent_parameters(request.scope))
+        level = LEVELS.get(query["level"], EventSeverity.INFO)
+        seen = _last_event_id(request.headers.get("last-event-id") or query["last_event_id"])
         caller = caller_of(request)
         newest = await run_in_threadpool(self._newest, caller, workflow_id)
         frames = self._frames(caller, workflow_id, level, newest if seen is None else min(seen, newest))
@@ -128,9 +131,8 @@ class EventStreamRoutes:
             return events_after(tx, workflow_id, seen, PAGE_EVENTS)
 
 
-def _last_event_id(request: Request) -> int | None:
-    """Return the id of the last event that the client has: the header that browsers send, or the query parameter."""
-    text = request.headers.get("last-event-id") or request.query_params.get("last_event_id")
+def _last_event_id(text: str | None) -> int | None:
+    """Return the id of the last event that the client has, from the header of browsers or the query."""
     if text is None:
         return None
     if not re.fullmatch(r"[0-9]{1,18}", text):

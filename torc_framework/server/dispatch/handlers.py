@@ -1,13 +1,12 @@
 """Request handlers of endpoints, made from their declarations.
 
 A handler reads the body, validates path, query and body, checks the permission, runs the endpoint's function inside a
-transaction, and encodes the response. Unknown fields and parameters are ignored and named in the header ``Warning``.
+transaction, and encodes the response. Unknown fields are ignored, and named in the header ``Warning`` and in the log.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final, cast
-from urllib.parse import parse_qs
 
 from attrs import fields_dict, has
 from starlette.concurrency import run_in_threadpool
@@ -20,11 +19,12 @@ from torc_framework.server.dispatch.asgi_endpoint import AsgiEndpoint
 from torc_framework.server.dispatch.change_queue import ChangeQueue
 from torc_framework.server.dispatch.endpoint import Endpoint, endpoint_name
 from torc_framework.server.dispatch.large_bodies import LargeBodyPool
-from torc_framework.server.dispatch.parameters import parse_path, parse_query
+from torc_framework.server.dispatch.parameters import parse_path, parse_query, sent_parameters
 from torc_framework.server.http.access_log import add_log_fields
 from torc_framework.server.http.endpoint_calls import EndpointCall, caller_of
 from torc_framework.server.http.endpoint_results import SlicedObject
 from torc_framework.server.http.entity_tags import NOT_MODIFIED, entity_tag, has_tag
+from torc_framework.server.http.ignored_fields import IGNORED, IgnoredFields, ignored_header
 from torc_framework.server.http.request_bodies import parse_body, parse_json
 from torc_framework.server.http.responses import json_response, sliced_response
 from torc_framework.server.settings import API_PREFIX
@@ -50,12 +50,12 @@ def endpoint_routes(
         large_bodies: The workers that carry out requests with large bodies.
         changes: The queue of the changes.
     """
-    routes = []
+    routes, ignored_fields = [], IgnoredFields()
     for endpoint in endpoints:
         handler = (
             _change_handler(endpoint, database, changes) if endpoint.changes else _read_handler(endpoint, database)
         )
-        handle = _with_body(endpoint, handler, large_bodies)
+        handle = _with_body(endpoint, handler, large_bodies, ignored_fields)
         routes.append(Route(API_PREFIX + endpoint.path, AsgiEndpoint(handle), methods=[endpoint.method]))
     return routes
 
@@ -64,7 +64,7 @@ _Handler = Callable[[Request, bytes], Awaitable[Response]]
 
 
 def _with_body(
-    endpoint: Endpoint, handler: _Handler, large_bodies: LargeBodyPool
+    endpoint: Endpoint, handler: _Handler, large_bodies: LargeBodyPool, ignored_fields: IgnoredFields
 ) -> Callable[[Request], Awaitable[Response]]:
     """Return a handler that reads the body and passes a large one to a worker."""
     name = endpoint_name(endpoint)
@@ -72,8 +72,12 @@ def _with_body(
     async def handle(request: Request) -> Response:
         body = b"" if endpoint.body is None else await request.body()
         if large_bodies.takes(body):
-            return await large_bodies.carry_out(name, request, body)
-        return await handler(request, body)
+            response = await large_bodies.carry_out(name, request, body)
+        else:
+            response = await handler(request, body)
+        if IGNORED in response.headers:
+            ignored_fields.count(request, response)
+        return response
 
     return handle
 
@@ -127,15 +131,13 @@ def _write(endpoint: Endpoint, database: Database, call: EndpointCall) -> Abstra
 
 
 def _parse_call(endpoint: Endpoint, request: Request, sent: bytes) -> tuple[EndpointCall, list[str]]:
-    """Return the parsed request, and the names of unknown parameters and fields."""
+    """Return the parsed request, and the names of fields that are ignored."""
     ids, words = parse_path(request.path_params)
-    sent_query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    query, ignored = parse_query(endpoint, sent_query)
-    body = None
+    query = parse_query(endpoint_name(endpoint), endpoint.query, sent_parameters(request.scope))
+    body, ignored = None, []
     if endpoint.body is not None:
         values = _with_owner_id(parse_json(sent), endpoint, ids)
-        body, unknown = parse_body(endpoint.body, values, complete=not endpoint.partial)
-        ignored += unknown
+        body, ignored = parse_body(endpoint.body, values, complete=not endpoint.partial)
     return EndpointCall(ids, query, body, words, caller_of(request)), ignored
 
 
@@ -143,7 +145,7 @@ def _response(endpoint: Endpoint, tx: Tx, request: Request, call: EndpointCall, 
     """Return the response to a parsed request, which the endpoint's function carries out in a transaction."""
     if call.caller.is_restricted:
         endpoint.permission.check(tx, call)
-    headers = _ignored_header(ignored) or {}
+    headers = ignored_header(ignored) if ignored else {}
     if endpoint.tag is not None:
         tag = entity_tag(endpoint.tag(tx, call))
         headers |= {"ETag": tag, "Cache-Control": "private, no-cache"}
@@ -175,12 +177,3 @@ def _with_owner_id(sent: Any, endpoint: Endpoint, ids: Mapping[str, int]) -> Any
     kind = endpoint.body
     names = fields_dict(kind) if kind is not None and has(kind) else {}
     return {**sent, owner: ids["id"]} if owner in names and isinstance(sent, dict) else sent
-
-
-def _ignored_header(ignored: list[str]) -> dict[str, str] | None:
-    """Return the header that names the ignored fields and parameters; None without any."""
-    if not ignored:
-        return None
-    names = ", ".join(sorted(set(ignored)))[:500]
-    printable = "".join(letter if " " <= letter <= "~" and letter != '"' else "?" for letter in names)
-    return {"Warning": f'299 torc "ignored: {printable}"'}
