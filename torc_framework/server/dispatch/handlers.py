@@ -21,15 +21,17 @@ from torc_framework.server.dispatch.endpoint import Endpoint, endpoint_name
 from torc_framework.server.dispatch.large_bodies import LargeBodyPool
 from torc_framework.server.dispatch.parameters import parse_path, parse_query, sent_parameters
 from torc_framework.server.http.access_log import add_log_fields
+from torc_framework.server.http.answer_room import SMALL_BYTES, UNKNOWN_BYTES, AnswerRoom, address_of
 from torc_framework.server.http.endpoint_calls import EndpointCall, caller_of
 from torc_framework.server.http.endpoint_results import SlicedObject
 from torc_framework.server.http.entity_tags import NOT_MODIFIED, entity_tag, has_tag
 from torc_framework.server.http.ignored_fields import IGNORED, IgnoredFields, ignored_header
 from torc_framework.server.http.request_bodies import parse_body, parse_json
-from torc_framework.server.http.responses import json_response, sliced_response
+from torc_framework.server.http.responses import MAX_IN_MEMORY_BYTES, json_response, kept_in_file, sliced_response
 from torc_framework.server.settings import API_PREFIX
 from torc_framework.store.database.base import Database
 from torc_framework.store.database.sql import Tx
+from torc_framework.store.errors import LargeReadError
 
 _OWNERS: Final = {"/workflows/{id}/": "workflow_id", "/access_groups/{id}/": "group_id"}
 """Field of the body that is filled from the path's ``id``, by the begin of the path."""
@@ -85,8 +87,21 @@ def _with_body(
 def _read_handler(endpoint: Endpoint, database: Database) -> _Handler:
     do = endpoint_operation(endpoint, database)
 
+    def read(request: Request, body: bytes, allowed_bytes: int | None) -> Response:
+        return kept_in_file(do(request, body, allowed_bytes))
+
     async def handle(request: Request, body: bytes) -> Response:
-        return await run_in_threadpool(do, request, body)
+        room: AnswerRoom = request.app.state.answer_room
+        address = address_of(request.scope)
+        size = UNKNOWN_BYTES if endpoint.has_any_size else SMALL_BYTES
+        while True:
+            async with room.place(address, size):
+                if size > MAX_IN_MEMORY_BYTES:
+                    room.check_unread(address)
+                try:
+                    return await run_in_threadpool(read, request, body, None if endpoint.has_any_size else size)
+                except LargeReadError as error:
+                    size = error.size
 
     return handle
 
@@ -111,11 +126,14 @@ def _change_handler(endpoint: Endpoint, database: Database, changes: ChangeQueue
     return handle
 
 
-def endpoint_operation(endpoint: Endpoint, database: Database) -> Callable[[Request, bytes], Response]:
-    """Return the function that carries out a request to an endpoint, given the request's body."""
+def endpoint_operation(endpoint: Endpoint, database: Database) -> Callable[..., Response]:
+    """Return the function that carries out a request to an endpoint, given the request's body.
 
-    def do(request: Request, sent: bytes) -> Response:
-        call, ignored = _parse_call(endpoint, request, sent)
+    A third argument is the size up to which records may be read; beyond it, the function raises `LargeReadError`.
+    """
+
+    def do(request: Request, sent: bytes, allowed_bytes: int | None = None) -> Response:
+        call, ignored = _parse_call(endpoint, request, sent, allowed_bytes)
         with _write(endpoint, database, call) if endpoint.changes else database.read() as tx:
             return _response(endpoint, tx, request, call, ignored)
 
@@ -130,15 +148,18 @@ def _write(endpoint: Endpoint, database: Database, call: EndpointCall) -> Abstra
     return database.write(concerned)
 
 
-def _parse_call(endpoint: Endpoint, request: Request, sent: bytes) -> tuple[EndpointCall, list[str]]:
+def _parse_call(
+    endpoint: Endpoint, request: Request, sent: bytes, allowed_bytes: int | None = None
+) -> tuple[EndpointCall, list[str]]:
     """Return the parsed request, and the names of fields that are ignored."""
     ids, words = parse_path(request.path_params)
     query = parse_query(endpoint_name(endpoint), endpoint.query, sent_parameters(request.scope))
-    body, ignored = None, []
+    body: Any = None
+    ignored: list[str] = []
     if endpoint.body is not None:
         values = _with_owner_id(parse_json(sent), endpoint, ids)
         body, ignored = parse_body(endpoint.body, values, complete=not endpoint.partial)
-    return EndpointCall(ids, query, body, words, caller_of(request)), ignored
+    return EndpointCall(ids, query, body, words, caller_of(request), allowed_bytes), ignored
 
 
 def _response(endpoint: Endpoint, tx: Tx, request: Request, call: EndpointCall, ignored: list[str]) -> Response:
