@@ -9,6 +9,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from http.client import HTTPResponse
 from itertools import chain, islice
 from pathlib import Path
@@ -176,9 +177,15 @@ def test_readers_that_do_not_read_take_little_memory(tmp_path: Path, make_api: A
         numbers = [json.loads(line[5:])["data"]["n"] for line in islice(filter(_is_data, stream), 20)]
         assert numbers == [*range(20)]
         assert len(spooled(child)) > 6
-        for reader in (answer, stream, *chain.from_iterable(readers.values())):
+        answer.close()
+        stream.close()
+        for reader in chain.from_iterable(readers.values()):
             reader.close()
         eventually(lambda: not spooled(child), "the files of the answers go with their readers")
+
+
+def _has_files(child: ServerChild, count: int) -> bool:
+    return len(spooled(child)) == count
 
 
 def _is_data(line: bytes) -> bool:
@@ -195,7 +202,7 @@ def test_an_address_that_leaves_much_unread_gets_no_further_large_answers(tmp_pa
         readers = []
         for n in range(1, 3):
             readers += begun(child, path, 1)
-            eventually(lambda n=n: len(spooled(child)) == n, "the answer is in a file")
+            eventually(partial(_has_files, child, n), "the answer is in a file")
         refused = api.call("GET", path)
         assert refused.status == 503
         assert re.fullmatch(r"clients at 127.0.0.1 have not read \d\d MiB of .*; read those first", refused.message)

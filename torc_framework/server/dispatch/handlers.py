@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from attrs import fields_dict, has
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -95,7 +95,11 @@ def _read_handler(endpoint: Endpoint, database: Database) -> _Handler:
         address = address_of(request.scope)
         size = UNKNOWN_BYTES if endpoint.has_any_size else SMALL_BYTES
         while True:
+            if size > SMALL_BYTES:
+                await request.body()  # `is_disconnected` looks at what follows
             async with room.place(address, size):
+                if size > SMALL_BYTES and await request.is_disconnected():
+                    raise ClientDisconnect
                 if size > MAX_IN_MEMORY_BYTES:
                     room.check_unread(address)
                 try:
