@@ -24,7 +24,7 @@ from torc_framework.exit_cases import batch_systems
 from torc_framework.exits import kubernetes_reasons, osmo_codes, slurm_states
 from torc_framework.exits.lsf_reasons import LSF_REASONS
 from torc_framework.exits.sysexits import SYSEXITS
-from torc_framework.models import records
+from torc_framework.models import records, torc_contract
 from torc_framework.models.events import EVENT_FACTS
 from torc_framework.models.exits import ExitClass, ExitObservation, ExitVerdict
 from torc_framework.models.failures import CORE_RULE_KEYS, MATCHER_RULE_KEYS
@@ -175,6 +175,8 @@ def record_pages() -> str:
     parts = [
         "# Records of the HTTP API\n",
         "A field that is null is absent. Additions to Torc's contract are marked *ours*.\n",
+        "[Torc's own clients](http.md#torcs-own-clients) says what becomes of fields that are *refused*, *ignored* or",
+        "*read-only* here.\n",
     ]
     for owner in records.Record.__args__:
         parts += [f"## {owner.__name__.removesuffix('Record')}\n", f"{inspect.cleandoc(owner.__doc__ or '')}\n"]
@@ -192,14 +194,26 @@ def record_pages() -> str:
                 ]
             )
         parts.append(table(["field", "type", "default", "set on", "meaning"], rows))
+        if owner in torc_contract.CONTRACT_FIELDS:
+            parts.append("Fields of Torc's contracts that the server does not carry out:\n")
+            parts.append(contract_table("field", torc_contract.CONTRACT_FIELDS[owner]))
     return "\n".join(parts)
+
+
+def contract_table(kind: str, items: Mapping[str, torc_contract.ContractItem]) -> str:
+    """Fields or parameters of Torc's contracts that the server does not carry out."""
+    rows = [
+        [f"`{name}`", item.meaning, item.treatment.value, f"`{json.dumps(item.default)}`"]
+        for name, item in items.items()
+    ]
+    return table([kind, "in Torc", "here", "without effect"], rows)
 
 
 def operations() -> str:
     """Every operation of the HTTP API, by its subject."""
     import operations_page
 
-    return operations_page.page(table)
+    return operations_page.page(table, contract_table)
 
 
 def executors() -> str:

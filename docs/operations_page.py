@@ -1,14 +1,18 @@
 """The page of the operations of the HTTP API, from its OpenAPI document."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from torc_framework.models import torc_contract
 from torc_framework.server.dispatch.openapi import openapi_document
 from torc_framework.server.routes.table import all_endpoints
 
 
-def page(table: Callable[[list[str], list[list[str]]], str]) -> str:
+def page(
+    table: Callable[[list[str], list[list[str]]], str],
+    contract_table: Callable[[str, Mapping[str, torc_contract.ContractItem]], str],
+) -> str:
     """Every operation of the HTTP API, by its subject."""
     published = openapi_document(all_endpoints())
     tables: dict[str, list[list[str]]] = {}
@@ -36,6 +40,13 @@ def page(table: Callable[[list[str], list[list[str]]], str]) -> str:
     for tag in sorted(tables):
         head = ["request", "does", "query", "body", "answer"]
         parts += [f"## {tag.replace('_', ' ').capitalize()}\n", table(head, sorted(tables[tag], key=path_first))]
+    parts += [
+        "## Parameters that are not carried out\n",
+        "These query parameters of Torc's contracts are *refused* with 422, unless they have a value without effect,",
+        "or have none here (*read-only*).\n",
+    ]
+    for name, items in torc_contract.CONTRACT_PARAMETERS.items():
+        parts += [f"`{name}`:\n", contract_table("parameter", items)]
     return "\n".join(parts)
 
 

@@ -141,12 +141,15 @@ def _response(database: "Database", endpoint: "Endpoint", parameters: Mapping[st
     """Return the response of an endpoint as JSON, as the server makes it for a caller without restrictions."""
     import msgspec
 
+    from torc_framework.server.dispatch.endpoint import endpoint_name
     from torc_framework.server.dispatch.parameters import parse_path, parse_query
     from torc_framework.server.http.endpoint_calls import EndpointCall
     from torc_framework.server.http.endpoint_results import SlicedObject
 
     ids, words = parse_path(parameters)
-    values, _ignored = parse_query(endpoint, parse_qs(query.removeprefix("?"), keep_blank_values=True))
+    values = parse_query(
+        endpoint_name(endpoint), endpoint.query, parse_qs(query.removeprefix("?"), keep_blank_values=True)
+    )
     with database.read() as tx:
         content = endpoint.function(tx, EndpointCall(ids, values, None, words))
         if isinstance(content, SlicedObject):

@@ -110,6 +110,7 @@ def test_a_log_out_ends_the_session(dash: DashProgram) -> None:
         "/static//etc/passwd",
         "/dash/../api",
         "/nonsense",
+        pytest.param(f"/dash/workflows/{'9' * 5000}/log", id="a long number"),
     ],
 )
 def test_no_path_leads_elsewhere(dash: DashProgram, owner: DashReader, path: str) -> None:

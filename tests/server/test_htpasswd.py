@@ -27,7 +27,7 @@ USERS = st.dictionaries(NAMES, HASHES, max_size=5)
 FILLERS = st.lists(st.sampled_from(["", "   ", "# a comment", "#alice:x", "\t"]), max_size=3)
 
 
-@given(USERS, FILLERS, st.sampled_from(["\n", "\r\n"]))
+@given(USERS, FILLERS, st.sampled_from(["\n", "\r\n", "\r"]))
 def test_what_is_written_is_read(users: dict[str, str], fillers: list[str], end: str) -> None:
     """Every user comes back; comments, empty lines and the kind of line end do not matter."""
     lines = [line for name, hashed in users.items() for line in (*fillers, f"{name}:{hashed}")]
@@ -46,16 +46,19 @@ def test_any_text_is_understood_or_refused(text: str) -> None:
         assert htpasswd.cost_of(hashed) in htpasswd.COSTS
 
 
-@given(USERS, FILLERS, NAMES, st.none() | HASHES)
-def test_a_change_leaves_all_others(users: dict[str, str], fillers: list[str], name: str, hashed: str | None) -> None:
-    """One user is added, changed or taken out; comments and the other users stay, in their order."""
-    text = "".join(f"{line}\n" for line in [*fillers, *(f"{user}:{old}" for user, old in users.items())])
+@given(USERS, FILLERS, NAMES, st.none() | HASHES, st.sampled_from(["\n", "\r\n", "\r"]))
+def test_a_change_leaves_all_others(
+    users: dict[str, str], fillers: list[str], name: str, hashed: str | None, end: str
+) -> None:
+    """One user is added, changed or taken out; comments and the other users stay, in their order; lines end with LF."""
+    text = "".join(f"{line}{end}" for line in [*fillers, *(f"{user}:{old}" for user, old in users.items())])
     edited = htpasswd.with_changes(text, {name: hashed})
     expected = {user: old for user, old in users.items() if user != name}
     found = htpasswd.parse(edited, "f")
     assert found.pop(name, None) == hashed
     assert [*found.items()] == [*expected.items()]
     assert edited.count("# a comment") == fillers.count("# a comment")
+    assert "\r" not in edited
 
 
 @pytest.mark.parametrize(

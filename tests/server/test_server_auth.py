@@ -18,7 +18,7 @@ from people import Person, password_of, write_users
 from server_child import ServerChild
 
 from torc_framework.server.auth import authenticator, htpasswd
-from torc_framework.server.auth.passwords import MAX_PENDING, PasswordChecker, PasswordFile
+from torc_framework.server.auth.passwords import MAX_PENDING, MAX_PENDING_OF_NAME, PasswordChecker, PasswordFile
 from torc_framework.server.auth.throttle import (
     FIRST_WAIT_S,
     FORGOTTEN_AFTER_S,
@@ -122,15 +122,14 @@ def _basic(name: str, password: str) -> bytes:
     return b"Basic " + base64.b64encode(f"{name}:{password}".encode())
 
 
-def test_a_flood_of_unknown_names_leaves_room_for_known_log_ins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A log-in that was right before is checked beside the flood, also when its time is over."""
-    write_users(tmp_path / "users", ["alice"])
+def test_floods_leave_room_for_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No user waits for unknown names, nor for guesses of another's password; known log-ins wait for no guess."""
+    users = [f"user{n}" for n in range(MAX_PENDING // MAX_PENDING_OF_NAME)]
+    write_users(tmp_path / "users", ["alice", "bob", *users])
     flood_ends = threading.Event()
 
     def slow(password: str, hashed: str, real: Any = htpasswd.matches) -> bool:
-        if password == "unknown":
+        if password.startswith("guess"):
             flood_ends.wait(30)
         return bool(real(password, hashed))
 
@@ -139,23 +138,33 @@ def test_a_flood_of_unknown_names_leaves_room_for_known_log_ins(
 
     async def log_in() -> None:
         credentials = PasswordChecker(PasswordFile(tmp_path / "users"), 60, clock)
-        known, password = credentials.key(b"alice"), password_of("alice")
-        assert await credentials.check(known, "alice", password)
+
+        async def check(name: str, password: str) -> bool:
+            return await credentials.check(credentials.key(_basic(name, password)), name, password)
+
+        known, password = credentials.key(_basic("alice", password_of("alice"))), password_of("alice")
+        assert await check("alice", password)
         clock.now = 61
-        flood = [
-            asyncio.create_task(credentials.check(credentials.key(b"%d" % n), f"u{n}", "unknown"))
-            for n in range(MAX_PENDING)
-        ]
+        names = [f"u{n}" for n in range(2 * MAX_PENDING)] + ["nobody"] * MAX_PENDING_OF_NAME
+        flood = [asyncio.create_task(check(name, f"guess {n}")) for n, name in enumerate(names)]
         await asyncio.sleep(0)
+        assert await check("bob", password_of("bob"))
+        for name in users:
+            guesses = [check(name, f"guess {n}") for n in range(MAX_PENDING_OF_NAME)]
+            flood += [asyncio.create_task(guess) for guess in guesses]
+            await asyncio.sleep(0)
+            for full in ("nobody", name):
+                with pytest.raises(TooManyLoginsError):
+                    await check(full, "one more")
         with pytest.raises(TooManyLoginsError):
-            await credentials.check(credentials.key(b"new"), "new", "unknown")
+            await check("bob", "wrong")
         assert credentials.recall(known) is None
-        assert await credentials.check(known, "alice", password)
+        assert await check("alice", password)
         assert credentials.recall(known) == "alice"
         flood_ends.set()
         assert not any(await asyncio.gather(*flood))
-        write_users(tmp_path / "users", ["bob"])
-        (tmp_path / "users").write_text("\n".join((tmp_path / "users").read_text().splitlines()[-1:]) + "\n")
+        assert not await check("nobody", "one more")
+        (tmp_path / "users").write_text(f"bob:{htpasswd.hash_password('x', 4)}\n")
         assert credentials.recall(known) is None
         assert not credentials.was_right(known), "a user who was removed from the file has no access any more"
 

@@ -1,12 +1,17 @@
 """Tests of responses of every size: a page has a size limit, and no response takes memory in proportion to its size."""
 
+import asyncio
 import json
 import os
+import re
 import resource
 import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
+from http.client import HTTPResponse
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +23,7 @@ from waiting import eventually
 
 from torc_framework.client import TorcClient
 from torc_framework.models.records import UserDataRecord
+from torc_framework.server.http.answer_room import READS_OF_ADDRESS, AnswerRoom
 from torc_framework.server.http.endpoint_results import RequestError, SlicedObject
 from torc_framework.server.http.responses import MAX_IN_MEMORY_BYTES, sliced_response
 
@@ -125,6 +131,132 @@ def test_a_reader_that_does_not_read_costs_a_file(large: ServerChild, make_api: 
         assert memory(large, "VmRSS") - before < CACHE + 24 * MIB
         assert api.ok("GET", "/ping") == {"status": "ok"}
     eventually(lambda: not spooled(large), "the file of the answer goes with its reader")
+
+
+def begun(child: ServerChild, path: str, count: int) -> list[socket.socket]:
+    """Send a request on each of some connections that have hardly any buffer."""
+    readers = []
+    for _ in range(count):
+        reader = socket.socket()
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.connect(("127.0.0.1", child.port))
+        reader.sendall(f"GET /torc-service/v1{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        readers.append(reader)
+    return readers
+
+
+def test_readers_that_do_not_read_take_little_memory(tmp_path: Path, make_api: Any) -> None:
+    """Neither while their answers are made nor after; small answers are sent meanwhile, and what is read is whole."""
+    with ServerChild(tmp_path, "--log-level", "warning") as child:
+        api = make_api(child.url)
+        workflow_id = api.workflow()
+        big = api.ok("POST", "/user_data", {"workflow_id": workflow_id, "name": "big", "data": "x" * (20 * MIB)})["id"]
+        jobs = [{"workflow_id": workflow_id, "name": f"j{n}", "command": "c" * 300} for n in range(3_000)]
+        for n in range(20):
+            api.ok("POST", "/events", {"workflow_id": workflow_id, "data": {"n": n, "text": "x" * MIB}})
+        api.ok("POST", "/bulk_jobs", {"jobs": jobs})
+        child.stop()
+        child.port = 0
+        child.start()
+        api = make_api(child.url)
+        before = memory(child)
+        paths = [f"/user_data/{big}", f"/user_data?workflow_id={workflow_id}", f"/jobs?workflow_id={workflow_id}"]
+        paths += [f"/workflows/{workflow_id}/export", f"/workflows/{workflow_id}/events/stream?last_event_id=0"]
+        readers = {path: begun(child, path, 6) for path in paths}
+        assert api.ok("GET", f"/jobs/{api.ok('GET', '/jobs', workflow_id=workflow_id, limit=1)['items'][0]['id']}")
+        for several in readers.values():
+            for reader in several:
+                reader.settimeout(300)
+                assert reader.recv(12, socket.MSG_PEEK) == b"HTTP/1.1 200"
+        assert memory(child) - before < 4 * CACHE + 550 * MIB
+        answer = HTTPResponse(readers[paths[0]][0])
+        answer.begin()
+        assert json.loads(answer.read())["data"] == "x" * (20 * MIB)
+        stream = HTTPResponse(readers[paths[-1]][0])
+        stream.begin()
+        numbers = [json.loads(line[5:])["data"]["n"] for line in islice(filter(_is_data, stream), 20)]
+        assert numbers == [*range(20)]
+        assert len(spooled(child)) > 6
+        answer.close()
+        stream.close()
+        for reader in chain.from_iterable(readers.values()):
+            reader.close()
+        eventually(lambda: not spooled(child), "the files of the answers go with their readers")
+
+
+def _has_files(child: ServerChild, count: int) -> bool:
+    return len(spooled(child)) == count
+
+
+def _is_data(line: bytes) -> bool:
+    return line.startswith(b"data:")
+
+
+def test_an_address_that_leaves_much_unread_gets_no_further_large_answers(tmp_path: Path, make_api: Any) -> None:
+    """Until it has read them, or its connections are closed; others, and small answers, are not affected."""
+    with ServerChild(tmp_path, "--unread-mib-per-address", "30", "--log-level", "warning") as child:
+        api = make_api(child.url)
+        workflow_id = api.workflow()
+        body = {"workflow_id": workflow_id, "name": "big", "data": "x" * (20 * MIB)}
+        path = f"/user_data/{api.ok('POST', '/user_data', body)['id']}"
+        readers = []
+        for n in range(1, 3):
+            readers += begun(child, path, 1)
+            eventually(partial(_has_files, child, n), "the answer is in a file")
+        refused = api.call("GET", path)
+        assert refused.status == 503
+        assert re.fullmatch(r"clients at 127.0.0.1 have not read \d\d MiB of .*; read those first", refused.message)
+        assert api.ok("GET", f"/workflows/{workflow_id}")["id"] == workflow_id
+        assert len(api.ok("PUT", path, {})["data"]) == 20 * MIB, "a change is carried out and answered"
+        readers[0].settimeout(60)
+        left = 20 * MIB
+        while left > 0:
+            left -= len(readers[0].recv(MIB))
+        eventually(lambda: len(spooled(child)) == 1, "the answer was read")
+        assert len(api.ok("GET", path)["data"]) == 20 * MIB
+        for reader in readers:
+            reader.close()
+
+
+def test_places_for_reads() -> None:
+    """Each address has some, and room for large answers; one that has none left does not keep others waiting."""
+
+    async def look() -> None:
+        room, held = AnswerRoom(0), list[str]()
+
+        async def read(address: str, size: int, end: asyncio.Event) -> None:
+            async with room.place(address, size):
+                held.append(f"{address} {size // MIB}")
+                try:
+                    await end.wait()
+                finally:
+                    held.remove(f"{address} {size // MIB}")
+
+        async def settled() -> list[str]:
+            for _ in range(10):
+                await asyncio.sleep(0)
+            return sorted(held)
+
+        first, rest = asyncio.Event(), asyncio.Event()
+        tasks = [asyncio.create_task(read("a", 60 * MIB, first)), asyncio.create_task(read("a", 20 * MIB, rest))]
+        tasks += [asyncio.create_task(read("a", 0, rest)) for _ in range(READS_OF_ADDRESS)]
+        tasks += [asyncio.create_task(read(address, 32 * MIB, rest)) for address in "bcde"]
+        small = ["a 0"] * (READS_OF_ADDRESS - 1)
+        assert await settled() == [*small, "a 60", "b 32", "c 32", "d 32"]
+        first.set()
+        assert await settled() == [*small, "a 20", "b 32", "c 32", "d 32"]
+        tasks[1].cancel()
+        assert await settled() == [*small, "a 0", "b 32", "c 32", "d 32", "e 32"]
+        waiting = asyncio.create_task(read("b", MIB, rest))
+        await settled()
+        room.close()
+        with pytest.raises(RequestError, match="the server ends"):
+            await waiting
+        rest.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert await settled() == []
+
+    asyncio.run(look())
 
 
 @pytest.mark.parametrize("count", [0, 1, 64, 65, 200, 100_000])

@@ -217,15 +217,6 @@ def test_events_have_any_value(api: Any, data: Any) -> None:
     assert (answer.status, answer.message) == (422, "data is missing: an event must have it")
 
 
-def test_unknown_fields_are_ignored_aloud(api: Any) -> None:
-    """They are accepted, and named in a header; so are unknown parameters."""
-    workflow_id = api.workflow()
-    body = {"workflow_id": workflow_id, "name": "n", "path": "p", "colour": "red", 'x"\n': 1}
-    answer = api.call("POST", "/files?shape=round", body)
-    assert answer.status == 200
-    assert "colour, shape" in answer.headers["warning"]
-
-
 def test_the_workflow_of_a_record_is_fixed(api: Any) -> None:
     """A record cannot be moved."""
     record = made(api, "files", api.workflow())

@@ -46,6 +46,13 @@ class LimitSettings:
     )
     connections_per_address: int = setting(2000, "Connections open at once from one address; 0 is no limit.", low=0)
     streams_per_address: int = setting(100, "Event streams open at once from one address; 0 is no limit.", low=0)
+    unread_mib_per_address: int = setting(
+        512,
+        "Answers that clients at one address have not read, which are kept in files; with more, the address gets no "
+        "further large answer.",
+        unit="MiB",
+        low=1,
+    )
     heartbeat_secs: float = setting(
         15.0, "Interval of the heartbeats of an event stream without events.", unit="s", low=0.1
     )

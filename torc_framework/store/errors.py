@@ -39,3 +39,15 @@ class DatabaseGoneError(DatabaseError):
 
 class DatabaseBusyError(DatabaseError):
     """Another process has been writing for too long; a later try may succeed."""
+
+
+class LargeReadError(Exception):
+    """A read would take more memory than its caller allows; it may be repeated with as much as it takes.
+
+    Args:
+        size: About the bytes of the records that it would hold.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        super().__init__(f"the records have about {size} bytes")

@@ -55,8 +55,8 @@ class CommandRoutes:
         return [
             Route("/dash/commands", self.show_all, methods=["GET"]),
             Route("/dash/commands", self.order, methods=["POST"]),
-            Route("/dash/commands/{run:int}", self.show, methods=["GET"]),
-            Route("/dash/commands/{run:int}/stop", self.stop, methods=["POST"]),
+            Route("/dash/commands/{run:id}", self.show, methods=["GET"]),
+            Route("/dash/commands/{run:id}/stop", self.stop, methods=["POST"]),
         ]
 
     async def show_all(self, request: Request) -> Response:

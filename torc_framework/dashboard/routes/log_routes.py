@@ -42,9 +42,9 @@ class LogRoutes:
 
     def routes(self) -> list[Route]:
         """Return the routes."""
-        base = "/dash/workflows/{id:int}"
+        base = "/dash/workflows/{id:id}"
         return [
-            Route(f"{base}/jobs/{{job:int}}/attempts", self.attempts, methods=["GET"]),
+            Route(f"{base}/jobs/{{job:id}}/attempts", self.attempts, methods=["GET"]),
             Route(f"{base}/log", self.part, methods=["GET"]),
             Route(f"{base}/log/search", self.search, methods=["GET"]),
             Route(f"{base}/log/download", self.download, methods=["GET"]),

@@ -1,12 +1,22 @@
-"""Values in the query of a request, and the check for the owner."""
+"""Values in the path and the query of a request, and the check for the owner."""
 
 import re
 from collections.abc import Collection
 
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.requests import Request
 
 from torc_framework.dashboard.access.guard import session_of
 from torc_framework.monitoring.refusals import RefusedError
+
+
+class IdConvertor(IntegerConvertor):
+    """An id in a path, ``{name:id}``; Starlette's ``int`` fails for a number of more than 4,300 digits."""
+
+    regex = "[0-9]{1,18}"
+
+
+register_url_convertor("id", IdConvertor())
 
 
 def require_owner(request: Request) -> None:

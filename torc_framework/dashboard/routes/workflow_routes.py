@@ -42,7 +42,7 @@ class WorkflowRoutes:
             Route("/dash/words", self.words, methods=["GET"]),
             Route("/dash/state", self.state, methods=["GET"]),
             *(
-                Route(f"/dash/workflows/{{id:int}}/{name}", function, methods=["GET"])
+                Route(f"/dash/workflows/{{id:id}}/{name}", function, methods=["GET"])
                 for name, function in of_workflow.items()
             ),
         ]

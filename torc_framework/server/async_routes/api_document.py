@@ -2,10 +2,12 @@
 
 from typing import Final
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from torc_framework.server.dispatch.asgi_endpoint import AsgiEndpoint
 from torc_framework.server.http.responses import json_response
 from torc_framework.server.routes.table import all_endpoints
 from torc_framework.server.settings import API_PREFIX
@@ -42,14 +44,21 @@ _ABOVE_API: Final = "../.."
 
 def api_document_routes() -> list[Route]:
     """Return the two routes."""
-    return [Route(f"{API_PREFIX}/openapi.json", _openapi), Route(f"{API_PREFIX}/docs", _docs)]
+    return [
+        Route(f"{API_PREFIX}/openapi.json", AsgiEndpoint(_openapi), methods=["GET"]),
+        Route(f"{API_PREFIX}/docs", _docs),
+    ]
 
 
-def _openapi(request: Request) -> Response:
+async def _openapi(request: Request) -> Response:
     """Answer with the document; an embedded server's names the address above the API, without its secret token."""
+    return await run_in_threadpool(_document, is_embedded=bool(request.scope.get("root_path")))
+
+
+def _document(*, is_embedded: bool) -> Response:
     from torc_framework.server.dispatch.openapi import openapi_document
 
-    servers = {"servers": [{"url": _ABOVE_API}]} if request.scope.get("root_path") else {}
+    servers = {"servers": [{"url": _ABOVE_API}]} if is_embedded else {}
     return json_response({**openapi_document(all_endpoints()), **servers})
 
 

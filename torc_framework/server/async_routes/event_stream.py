@@ -7,11 +7,14 @@ memory. Every frame carries the id up to which its client has received all event
 """
 
 import asyncio
+import logging
 import re
+import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Self
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
@@ -21,17 +24,21 @@ from starlette.routing import Route
 
 from torc_framework.models.events import LEVELS, EventSeverity, event_type_of, severity_of
 from torc_framework.server.async_routes.waiting_calls import WaitingCalls
-from torc_framework.server.http.endpoint_calls import caller_of, workflow_id_of
+from torc_framework.server.dispatch.parameters import parse_query, sent_parameters
+from torc_framework.server.http.answer_room import SMALL_BYTES, AnswerRoom, address_of
+from torc_framework.server.http.endpoint_calls import Parameter, caller_of, workflow_id_of
 from torc_framework.server.http.endpoint_results import RequestError
 from torc_framework.server.settings import API_PREFIX, LimitSettings
 from torc_framework.store.access.callers import Caller
 from torc_framework.store.access.checks import check_workflow
 from torc_framework.store.database.base import Database
-from torc_framework.store.errors import ForbiddenError, NotFoundError
+from torc_framework.store.errors import ForbiddenError, LargeReadError, NotFoundError
 from torc_framework.store.records.events import StoredEvent, events_after, last_event_id
 
+_log = logging.getLogger("torc.server")
 PAGE_EVENTS: Final = 500
 """Most events that are read from the database at once."""
+_PARAMETERS: Final = {"level": Parameter(str, "info"), "last_event_id": Parameter(str)}
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _NAME: Final = re.compile(r"[\w.:-]{1,100}")
 """Types of events that fit into an ``event:`` line."""
@@ -41,25 +48,29 @@ _encode: Final = msgspec.json.Encoder(enc_hook=str).encode
 class EventStreamRoutes:
     """The route of event streams, with a count of the open ones by client address."""
 
-    def __init__(self, database: Database, waiting_calls: WaitingCalls, limits: LimitSettings) -> None:
+    def __init__(
+        self, database: Database, waiting_calls: WaitingCalls, limits: LimitSettings, room: AnswerRoom
+    ) -> None:
         self._database = database
+        self._room = room
         self._waiting_calls = waiting_calls
         self._limits = limits
         self._open: Counter[str] = Counter()
 
     def routes(self) -> list[Route]:
         """Return the route."""
-        return [Route(f"{API_PREFIX}/workflows/{{id:int}}/events/stream", self.stream, methods=["GET"])]
+        return [Route(f"{API_PREFIX}/workflows/{{id}}/events/stream", self.stream, methods=["GET"])]
 
     async def stream(self, request: Request) -> Response:
         """Begin a stream after ``Last-Event-ID`` if that is given, otherwise after the newest event."""
         workflow_id = workflow_id_of(request)
-        level = LEVELS.get(request.query_params.get("level", ""), EventSeverity.INFO)
-        seen = _last_event_id(request)
+        query = parse_query("GET /workflows/{id}/events/stream", _PARAMETERS, sent_parameters(request.scope))
+        level = LEVELS.get(query["level"], EventSeverity.INFO)
+        seen = _last_event_id(request.headers.get("last-event-id") or query["last_event_id"])
         caller = caller_of(request)
         newest = await run_in_threadpool(self._newest, caller, workflow_id)
-        frames = self._frames(caller, workflow_id, level, newest if seen is None else min(seen, newest))
-        host = request.client.host if request.client else ""
+        host = address_of(request.scope)
+        frames = self._frames(caller, workflow_id, level, newest if seen is None else min(seen, newest), host)
         return StreamingResponse(self._counted(host, frames), media_type="text/event-stream", headers=_HEADERS)
 
     def _newest(self, caller: Caller, workflow_id: int) -> int:
@@ -97,40 +108,91 @@ class EventStreamRoutes:
             if not self._open[host]:
                 del self._open[host]
 
-    async def _frames(self, caller: Caller, workflow_id: int, level: EventSeverity, seen: int) -> AsyncIterator[bytes]:
+    async def _frames(
+        self, caller: Caller, workflow_id: int, level: EventSeverity, seen: int, host: str
+    ) -> AsyncIterator[bytes]:
         """Yield frames until the server ends, the workflow is deleted, or the client loses its access to it."""
         with self._waiting_calls.stream(workflow_id) as call:
             yield _id_frame(seen)
             while not call.is_over:
                 call.wake.clear()
                 try:
-                    events = await run_in_threadpool(self._page, caller, workflow_id, seen)
+                    page = await self._page(caller, workflow_id, level, seen, host)
                 except ForbiddenError:
                     yield b": the workflow is no longer shared with you\n\n"
                     return
-                if events is None:
+                except OSError:
+                    _log.exception("an event stream ends: there is no space for a large event")
+                    yield b": the server has no space for a large event\n\n"
+                    return
+                if page is None:
                     yield b": the workflow is deleted\n\n"
                     return
-                if events:
-                    seen = events[-1].id
-                    shown = b"".join(_event_frame(workflow_id, event, level) for event in events)
-                    yield shown or _id_frame(seen)
-                if len(events) == PAGE_EVENTS:
+                if page.last > seen:
+                    seen = page.last
+                    with self._room.unread(host, page.size), page:
+                        for piece in page:
+                            yield piece
                     continue
                 try:
                     await asyncio.wait_for(call.wake.wait(), self._limits.heartbeat_secs)
                 except TimeoutError:
                     yield b": still here\n" + _id_frame(seen)
 
-    def _page(self, caller: Caller, workflow_id: int, seen: int) -> list[StoredEvent] | None:
+    async def _page(
+        self, caller: Caller, workflow_id: int, level: EventSeverity, seen: int, host: str
+    ) -> "_Page | None":
+        """Return the next frames; None if the workflow is deleted. An event that is large is read with room for it."""
+        size = SMALL_BYTES
+        while True:
+            async with self._room.place(host, size):
+                try:
+                    return await run_in_threadpool(self._read_page, caller, workflow_id, level, seen, size)
+                except LargeReadError as error:
+                    size = error.size
+
+    def _read_page(
+        self, caller: Caller, workflow_id: int, level: EventSeverity, seen: int, allowed_bytes: int
+    ) -> "_Page | None":
         with self._database.read() as tx:
             check_workflow(tx, caller, workflow_id)
-            return events_after(tx, workflow_id, seen, PAGE_EVENTS)
+            events = events_after(tx, workflow_id, seen, PAGE_EVENTS, allowed_bytes)
+        if events is None:
+            return None
+        if not events:
+            return _Page(seen, b"")
+        last = events[-1].id
+        shown = b"".join(_event_frame(workflow_id, event, level) for event in events)
+        return _Page(last, shown or _id_frame(last))
 
 
-def _last_event_id(request: Request) -> int | None:
-    """Return the id of the last event that the client has: the header that browsers send, or the query parameter."""
-    text = request.headers.get("last-event-id") or request.query_params.get("last_event_id")
+class _Page:
+    """The frames of some events, in pieces; those of a large event are in a temporary file.
+
+    Args:
+        last: Id of the last event.
+        frames: Their frames.
+    """
+
+    def __init__(self, last: int, frames: bytes) -> None:
+        self.last = last
+        self.size = len(frames)
+        self._file = tempfile.SpooledTemporaryFile(2 * SMALL_BYTES)  # noqa: SIM115 - the end of the context closes it
+        self._file.write(frames)
+        self._file.seek(0)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(partial(self._file.read, SMALL_BYTES), b"")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def _last_event_id(text: str | None) -> int | None:
+    """Return the id of the last event that the client has, from the header of browsers or the query."""
     if text is None:
         return None
     if not re.fullmatch(r"[0-9]{1,18}", text):

@@ -12,9 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from torc_framework.models.plan import Plan
-from torc_framework.models.plan_parts import PLAN_LINES, PlanParts, parts_of, read_plan_lines
+from torc_framework.models.plan_parts import PLAN_LINES, PLAN_PATH, PlanParts, parts_of, read_plan_lines
+from torc_framework.server.dispatch.parameters import parse_query, sent_parameters
 from torc_framework.server.http.access_log import add_log_fields
-from torc_framework.server.http.endpoint_calls import caller_of
+from torc_framework.server.http.endpoint_calls import Parameter, caller_of
 from torc_framework.server.http.endpoint_results import RequestError
 from torc_framework.server.http.request_bodies import refuse_nul
 from torc_framework.server.http.responses import json_response
@@ -26,6 +27,7 @@ from torc_framework.store.runs import lifecycle
 from torc_framework.store.workflows.plans import create_plan
 
 _T = TypeVar("_T")
+_PARAMETERS: Final = {"initialize": Parameter(bool, default=False)}
 _PLAN: Final = msgspec.json.Decoder(Plan)
 _NOT_DECODED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -86,10 +88,7 @@ def _refusal(place: str, error: Exception) -> RequestError:
 
 def _is_initialized(request: Request) -> bool:
     """Return whether the request asks for the first run."""
-    flag = request.query_params.get("initialize", "false").lower()
-    if flag not in ("true", "false"):
-        raise RequestError(f"query 'initialize': {flag!r} is neither true nor false")
-    return flag == "true"
+    return bool(parse_query(f"POST {PLAN_PATH}", _PARAMETERS, sent_parameters(request.scope))["initialize"])
 
 
 def _create(database: Database, request: Request, parts: PlanParts, *, initialized: bool) -> Response:

@@ -73,7 +73,7 @@ class RunnerApi:
     def routes(self) -> list[Route]:
         """Return the routes."""
         return [
-            Route(f"{API_PREFIX}/workflows/{{id:int}}/exchange", AsgiEndpoint(self.exchange), methods=["POST"]),
+            Route(f"{API_PREFIX}/workflows/{{id}}/exchange", AsgiEndpoint(self.exchange), methods=["POST"]),
             Route(f"{API_PREFIX}{PLAN_PATH}", AsgiEndpoint(self.from_plan), methods=["POST"]),
         ]
 

@@ -5,6 +5,7 @@ import base64
 import binascii
 import logging
 import math
+import time
 from typing import Final
 
 from torc_framework.server.auth.passwords import PasswordChecker, PasswordFile
@@ -75,6 +76,7 @@ class Authenticator:
             AuthError: the password is wrong, or too many log-ins wait for their check.
         """
         name, password = _parsed(header)
+        began = time.monotonic()
         try:
             if self._credentials.was_right(key):
                 is_right = await self._credentials.check(key, name, password)
@@ -85,7 +87,8 @@ class Authenticator:
             raise AuthError(503, "too many log-ins at once; try again", {"Retry-After": "1"}) from None
         if not is_right:
             _log.warning("log-in failed: user=%s address=%s", _shown(name), address)
-            await self._delay(self._throttle.failed(name, address), name)
+            wait_s = self._throttle.failed(name, address) - (time.monotonic() - began)
+            await self._delay(max(wait_s, 0.0), name)  # a delayed response does not tell how long the check took
             raise AuthError(401, f"Authentication failed for user {_shown(name)!r}", _CHALLENGE)
         _log.debug("log-in: user=%s address=%s", _shown(name), address)
         return name

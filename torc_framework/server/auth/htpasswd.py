@@ -5,7 +5,7 @@
     # a comment
     alice:$2b$12$...
 
-A malformed line is refused with its number; comments and empty lines are skipped.
+A malformed line is refused with its number; comments and empty lines are skipped. Lines may end as on any system.
 """
 
 import contextlib
@@ -108,10 +108,15 @@ def parse(text: str, source: str) -> dict[str, str]:
 
 def _user_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield the numbers and texts of the lines that are neither empty nor comments."""
-    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+    for number, line in enumerate(_lines(text), 1):
         stripped = line.strip()
         if stripped and not stripped.startswith("#"):
             yield number, stripped
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text that was written on any system: they end with LF, CRLF or CR."""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def read(path: Path) -> dict[str, str]:
@@ -133,10 +138,13 @@ def _text(path: Path) -> str:
 
 
 def with_changes(text: str, changes: Mapping[str, str | None]) -> str:
-    """Return the text of a file with users added, changed, or (with None) removed; other lines stay unchanged."""
+    """Return the text of a file with users added, changed, or (with None) removed; other lines stay unchanged.
+
+    All lines end with LF afterwards.
+    """
     left = dict(changes)
     lines = []
-    for line in text.removeprefix("\ufeff").split("\n"):
+    for line in _lines(text):
         name = line.strip().partition(":")[0]
         if line.strip().startswith("#") or name not in changes:
             lines.append(line)

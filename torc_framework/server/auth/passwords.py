@@ -5,7 +5,7 @@ import hashlib
 import logging
 import os
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,7 +18,11 @@ from torc_framework.server.auth.throttle import TooManyLoginsError
 MAX_CACHED: Final = 10_000
 """Most log-ins in the cache."""
 MAX_PENDING: Final = 64
-"""Most unknown log-ins that may wait for their check; a check with bcrypt takes a quarter of a second of one core."""
+"""Most unknown log-ins of users that may wait for their check, which takes a quarter of a second of one core."""
+MAX_PENDING_OF_NAME: Final = 8
+"""Most unknown log-ins with one name that may wait for their check."""
+_OF_UNKNOWN_NAMES: Final = 2
+"""Most checks for unknown names that are in progress or wait; further log-ins with unknown names wait for the last."""
 _WORKERS: Final = 2
 _log = logging.getLogger("torc.server.auth")
 
@@ -66,7 +70,8 @@ class PasswordChecker:
     """Checks names and passwords, in threads of its own.
 
     A log-in that was right is in the cache: it is not checked again for ``ttl_s`` seconds, and after that it is checked
-    in a thread of its own, so that it does not wait behind unknown log-ins.
+    in a thread of its own, so that it does not wait behind unknown log-ins. Those with a name that is not in the file
+    have a thread of their own too: however many they are, users of the file do not wait for them.
 
     Args:
         ttl_s: Seconds for which a right password is not checked again; 0 checks it each time.
@@ -80,9 +85,12 @@ class PasswordChecker:
         self._salt = os.urandom(32)
         self._known: OrderedDict[bytes, tuple[str, str, float]] = OrderedDict()
         self._pending: dict[bytes, asyncio.Task[bool]] = {}
-        self._unknown_pending = 0
+        self._pending_of_name: Counter[str] = Counter()
+        self._slots_taken = 0
+        self._of_unknown_names: deque[asyncio.Future[bool]] = deque()
         self._threads = ThreadPoolExecutor(_WORKERS, thread_name_prefix="password")
         self._known_thread = ThreadPoolExecutor(1, thread_name_prefix="known-password")
+        self._unknown_name_thread = ThreadPoolExecutor(1, thread_name_prefix="unknown-name")
         self._fallback_hash = htpasswd.hash_password("nobody", 4)
 
     def key(self, header: bytes) -> bytes:
@@ -112,37 +120,57 @@ class PasswordChecker:
         """Return whether the password is the user's; simultaneous calls for one log-in share one check.
 
         Raises:
-            TooManyLoginsError: `MAX_PENDING` unknown log-ins wait for their check.
+            TooManyLoginsError: `MAX_PENDING` unknown log-ins of users wait for their check, or `MAX_PENDING_OF_NAME`
+                with this name.
         """
         pending = self._pending.get(key)
         if pending is None:
-            is_unknown = not self.was_right(key)
-            if is_unknown and self._unknown_pending >= MAX_PENDING:
-                raise TooManyLoginsError
-            pending = self._pending[key] = asyncio.create_task(self._compare(key, user, password, is_unknown))
-            self._unknown_pending += is_unknown
-            pending.add_done_callback(lambda _done: self._is_done(key, is_unknown))
+            pending = self._pending[key] = self._begun_check(key, user, password)
         return await asyncio.shield(pending)
 
-    def _is_done(self, key: bytes, is_unknown: bool) -> None:
-        self._pending.pop(key, None)
-        self._unknown_pending -= is_unknown
-
-    async def _compare(self, key: bytes, user: str, password: str, is_unknown: bool) -> bool:
+    def _begun_check(self, key: bytes, user: str, password: str) -> asyncio.Task[bool]:
         hashed = self._file.users.get(user)
+        is_unknown = not self.was_right(key)
+        takes_slot = is_unknown and hashed is not None
+        if is_unknown and self._pending_of_name[user] >= MAX_PENDING_OF_NAME:
+            raise TooManyLoginsError
+        if takes_slot and self._slots_taken >= MAX_PENDING:
+            raise TooManyLoginsError
+        self._pending_of_name[user] += is_unknown
+        self._slots_taken += takes_slot
+        compared = self._compare(key, user, hashed, password, is_unknown) if hashed else self._fail_as_late(password)
+        check = asyncio.create_task(compared)
+
+        def is_done(_check: asyncio.Task[bool]) -> None:
+            del self._pending[key]
+            self._slots_taken -= takes_slot
+            self._pending_of_name[user] -= is_unknown
+            if not self._pending_of_name[user]:
+                del self._pending_of_name[user]
+
+        check.add_done_callback(is_done)
+        return check
+
+    async def _fail_as_late(self, password: str) -> bool:
+        """Return False after the time that a check takes for a known name."""
+        checks = self._of_unknown_names
+        if len(checks) < _OF_UNKNOWN_NAMES:
+            hashed = max(self._file.users.values(), key=htpasswd.cost_of, default=self._fallback_hash)
+            loop = asyncio.get_running_loop()
+            check = loop.run_in_executor(self._unknown_name_thread, htpasswd.matches, password, hashed)
+            check.add_done_callback(checks.remove)
+            checks.append(check)
+        await asyncio.shield(checks[-1])
+        return False
+
+    async def _compare(self, key: bytes, user: str, hashed: str, password: str, is_unknown: bool) -> bool:
         threads = self._threads if is_unknown else self._known_thread
         loop = asyncio.get_running_loop()
-        is_equal = await loop.run_in_executor(
-            threads, htpasswd.matches, password, hashed or self._hash_for_unknown_name()
-        )
-        if not is_equal or hashed is None or self._file.users.get(user) != hashed:
+        is_equal = await loop.run_in_executor(threads, htpasswd.matches, password, hashed)
+        if not is_equal or self._file.users.get(user) != hashed:
             return False
         self._known[key] = user, hashed, self._clock() + self._ttl_s
         self._known.move_to_end(key)
         if len(self._known) > MAX_CACHED:
             self._known.popitem(last=False)
         return True
-
-    def _hash_for_unknown_name(self) -> str:
-        """Return a hash to check for an unknown name, so that the response takes as long as for a known one."""
-        return max(self._file.users.values(), key=htpasswd.cost_of, default=self._fallback_hash)

@@ -10,6 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from torc_framework.server.http.answer_room import AnswerRoom
+
 
 class AsgiEndpoint:
     """Serves the requests of a route.
@@ -24,4 +26,5 @@ class AsgiEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         response = await self._handle(Request(scope, receive, send))
-        await response(scope, receive, send)
+        room: AnswerRoom = scope["app"].state.answer_room
+        await room.send(response, scope, receive, send)

@@ -41,6 +41,7 @@ class Endpoint:
         afterwards: Called with the database after the commit, before the response is sent. The endpoint has no body.
         tag: Returns a text that changes whenever the content does, apart from the parameters of the call. It becomes
             the header ``ETag``; a request that has it in ``If-None-Match`` is answered with 304 (RFC 9110, 13.1.2).
+        has_any_size: The size of the content has no limit and is not known before it is made.
         summary: Effect of the endpoint in one line, for the OpenAPI document.
     """
 
@@ -56,6 +57,7 @@ class Endpoint:
     permission: Permission = field(kw_only=True)
     afterwards: Callable[[Database], None] | None = field(default=None, kw_only=True)
     tag: EndpointTag | None = field(default=None, kw_only=True)
+    has_any_size: bool = field(default=False, kw_only=True)
     summary: str = field(default="", kw_only=True)
 
 
@@ -68,6 +70,7 @@ def page_request(call: EndpointCall) -> PageRequest:
         query.get("sort_by"),
         bool(query.get("reverse_sort")),
         query.get("after_id"),
+        call.allowed_bytes,
     )
 
 

@@ -1,17 +1,16 @@
 """Request handlers of endpoints, made from their declarations.
 
 A handler reads the body, validates path, query and body, checks the permission, runs the endpoint's function inside a
-transaction, and encodes the response. Unknown fields and parameters are ignored and named in the header ``Warning``.
+transaction, and encodes the response. Unknown fields are ignored, and named in the header ``Warning`` and in the log.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final, cast
-from urllib.parse import parse_qs
 
 from attrs import fields_dict, has
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -20,16 +19,19 @@ from torc_framework.server.dispatch.asgi_endpoint import AsgiEndpoint
 from torc_framework.server.dispatch.change_queue import ChangeQueue
 from torc_framework.server.dispatch.endpoint import Endpoint, endpoint_name
 from torc_framework.server.dispatch.large_bodies import LargeBodyPool
-from torc_framework.server.dispatch.parameters import parse_path, parse_query
+from torc_framework.server.dispatch.parameters import parse_path, parse_query, sent_parameters
 from torc_framework.server.http.access_log import add_log_fields
+from torc_framework.server.http.answer_room import SMALL_BYTES, UNKNOWN_BYTES, AnswerRoom, address_of
 from torc_framework.server.http.endpoint_calls import EndpointCall, caller_of
 from torc_framework.server.http.endpoint_results import SlicedObject
 from torc_framework.server.http.entity_tags import NOT_MODIFIED, entity_tag, has_tag
+from torc_framework.server.http.ignored_fields import IGNORED, IgnoredFields, ignored_header
 from torc_framework.server.http.request_bodies import parse_body, parse_json
-from torc_framework.server.http.responses import json_response, sliced_response
+from torc_framework.server.http.responses import MAX_IN_MEMORY_BYTES, json_response, kept_in_file, sliced_response
 from torc_framework.server.settings import API_PREFIX
 from torc_framework.store.database.base import Database
 from torc_framework.store.database.sql import Tx
+from torc_framework.store.errors import LargeReadError
 
 _OWNERS: Final = {"/workflows/{id}/": "workflow_id", "/access_groups/{id}/": "group_id"}
 """Field of the body that is filled from the path's ``id``, by the begin of the path."""
@@ -50,12 +52,12 @@ def endpoint_routes(
         large_bodies: The workers that carry out requests with large bodies.
         changes: The queue of the changes.
     """
-    routes = []
+    routes, ignored_fields = [], IgnoredFields()
     for endpoint in endpoints:
         handler = (
             _change_handler(endpoint, database, changes) if endpoint.changes else _read_handler(endpoint, database)
         )
-        handle = _with_body(endpoint, handler, large_bodies)
+        handle = _with_body(endpoint, handler, large_bodies, ignored_fields)
         routes.append(Route(API_PREFIX + endpoint.path, AsgiEndpoint(handle), methods=[endpoint.method]))
     return routes
 
@@ -64,7 +66,7 @@ _Handler = Callable[[Request, bytes], Awaitable[Response]]
 
 
 def _with_body(
-    endpoint: Endpoint, handler: _Handler, large_bodies: LargeBodyPool
+    endpoint: Endpoint, handler: _Handler, large_bodies: LargeBodyPool, ignored_fields: IgnoredFields
 ) -> Callable[[Request], Awaitable[Response]]:
     """Return a handler that reads the body and passes a large one to a worker."""
     name = endpoint_name(endpoint)
@@ -72,8 +74,12 @@ def _with_body(
     async def handle(request: Request) -> Response:
         body = b"" if endpoint.body is None else await request.body()
         if large_bodies.takes(body):
-            return await large_bodies.carry_out(name, request, body)
-        return await handler(request, body)
+            response = await large_bodies.carry_out(name, request, body)
+        else:
+            response = await handler(request, body)
+        if IGNORED in response.headers:
+            ignored_fields.count(request, response)
+        return response
 
     return handle
 
@@ -81,8 +87,25 @@ def _with_body(
 def _read_handler(endpoint: Endpoint, database: Database) -> _Handler:
     do = endpoint_operation(endpoint, database)
 
+    def read(request: Request, body: bytes, allowed_bytes: int | None) -> Response:
+        return kept_in_file(do(request, body, allowed_bytes))
+
     async def handle(request: Request, body: bytes) -> Response:
-        return await run_in_threadpool(do, request, body)
+        room: AnswerRoom = request.app.state.answer_room
+        address = address_of(request.scope)
+        size = UNKNOWN_BYTES if endpoint.has_any_size else SMALL_BYTES
+        while True:
+            if size > SMALL_BYTES:
+                await request.body()  # `is_disconnected` looks at what follows
+            async with room.place(address, size):
+                if size > SMALL_BYTES and await request.is_disconnected():
+                    raise ClientDisconnect
+                if size > MAX_IN_MEMORY_BYTES:
+                    room.check_unread(address)
+                try:
+                    return await run_in_threadpool(read, request, body, None if endpoint.has_any_size else size)
+                except LargeReadError as error:
+                    size = error.size
 
     return handle
 
@@ -107,11 +130,14 @@ def _change_handler(endpoint: Endpoint, database: Database, changes: ChangeQueue
     return handle
 
 
-def endpoint_operation(endpoint: Endpoint, database: Database) -> Callable[[Request, bytes], Response]:
-    """Return the function that carries out a request to an endpoint, given the request's body."""
+def endpoint_operation(endpoint: Endpoint, database: Database) -> Callable[..., Response]:
+    """Return the function that carries out a request to an endpoint, given the request's body.
 
-    def do(request: Request, sent: bytes) -> Response:
-        call, ignored = _parse_call(endpoint, request, sent)
+    A third argument is the size up to which records may be read; beyond it, the function raises `LargeReadError`.
+    """
+
+    def do(request: Request, sent: bytes, allowed_bytes: int | None = None) -> Response:
+        call, ignored = _parse_call(endpoint, request, sent, allowed_bytes)
         with _write(endpoint, database, call) if endpoint.changes else database.read() as tx:
             return _response(endpoint, tx, request, call, ignored)
 
@@ -126,24 +152,25 @@ def _write(endpoint: Endpoint, database: Database, call: EndpointCall) -> Abstra
     return database.write(concerned)
 
 
-def _parse_call(endpoint: Endpoint, request: Request, sent: bytes) -> tuple[EndpointCall, list[str]]:
-    """Return the parsed request, and the names of unknown parameters and fields."""
+def _parse_call(
+    endpoint: Endpoint, request: Request, sent: bytes, allowed_bytes: int | None = None
+) -> tuple[EndpointCall, list[str]]:
+    """Return the parsed request, and the names of fields that are ignored."""
     ids, words = parse_path(request.path_params)
-    sent_query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    query, ignored = parse_query(endpoint, sent_query)
-    body = None
+    query = parse_query(endpoint_name(endpoint), endpoint.query, sent_parameters(request.scope))
+    body: Any = None
+    ignored: list[str] = []
     if endpoint.body is not None:
         values = _with_owner_id(parse_json(sent), endpoint, ids)
-        body, unknown = parse_body(endpoint.body, values, complete=not endpoint.partial)
-        ignored += unknown
-    return EndpointCall(ids, query, body, words, caller_of(request)), ignored
+        body, ignored = parse_body(endpoint.body, values, complete=not endpoint.partial)
+    return EndpointCall(ids, query, body, words, caller_of(request), allowed_bytes), ignored
 
 
 def _response(endpoint: Endpoint, tx: Tx, request: Request, call: EndpointCall, ignored: list[str]) -> Response:
     """Return the response to a parsed request, which the endpoint's function carries out in a transaction."""
     if call.caller.is_restricted:
         endpoint.permission.check(tx, call)
-    headers = _ignored_header(ignored) or {}
+    headers = ignored_header(ignored) if ignored else {}
     if endpoint.tag is not None:
         tag = entity_tag(endpoint.tag(tx, call))
         headers |= {"ETag": tag, "Cache-Control": "private, no-cache"}
@@ -175,12 +202,3 @@ def _with_owner_id(sent: Any, endpoint: Endpoint, ids: Mapping[str, int]) -> Any
     kind = endpoint.body
     names = fields_dict(kind) if kind is not None and has(kind) else {}
     return {**sent, owner: ids["id"]} if owner in names and isinstance(sent, dict) else sent
-
-
-def _ignored_header(ignored: list[str]) -> dict[str, str] | None:
-    """Return the header that names the ignored fields and parameters; None without any."""
-    if not ignored:
-        return None
-    names = ", ".join(sorted(set(ignored)))[:500]
-    printable = "".join(letter if " " <= letter <= "~" and letter != '"' else "?" for letter in names)
-    return {"Warning": f'299 torc "ignored: {printable}"'}

@@ -9,6 +9,7 @@ from attrs import Factory, frozen
 from torc_framework.models.statuses import JobStatus
 from torc_framework.server.http.endpoint_results import RequestError
 from torc_framework.store.access.callers import UNRESTRICTED_CALLER, Caller
+from torc_framework.store.errors import LargeReadError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -79,6 +80,7 @@ class EndpointCall:
         body: The parsed body.
         words: Other parameters of the path.
         caller: The user who sent the request.
+        allowed_bytes: Size up to which records may be read; None allows any.
     """
 
     ids: Mapping[str, int]
@@ -86,11 +88,21 @@ class EndpointCall:
     body: Any
     words: Mapping[str, str] = Factory(dict)
     caller: Caller = UNRESTRICTED_CALLER
+    allowed_bytes: int | None = None
 
     @property
     def id(self) -> int:
         """The id in the path."""
         return self.ids["id"]
+
+    def check_size(self, size: int) -> None:
+        """Check the size of what is about to be read.
+
+        Raises:
+            LargeReadError: it is not allowed.
+        """
+        if self.allowed_bytes is not None and size > self.allowed_bytes:
+            raise LargeReadError(size)
 
 
 def caller_of(request: "Request") -> Caller:

@@ -4,7 +4,7 @@ A record whose values are plain and of the declared types is accepted at once; `
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from functools import cache
 from itertools import islice
 from types import NoneType, UnionType
@@ -14,6 +14,7 @@ import msgspec
 from attrs import NOTHING, fields, has
 
 from torc_framework.models.records import FieldAccess, Record, describe_field
+from torc_framework.models.torc_contract import NAMED, NOT_CARRIED_OUT, contract_fields, refused_items
 from torc_framework.server.http.endpoint_results import RequestError
 
 MAX_FINDINGS: Final = 20
@@ -71,7 +72,7 @@ def parse_body(kind: type[Any], sent: Any, *, complete: bool) -> tuple[Any, list
         complete: Every required field must be present.
 
     Raises:
-        RequestError: the body does not fit ``kind``.
+        RequestError: the body does not fit ``kind``, or a field asks for what the server does not carry out (422).
     """
     if kind in get_args(Record):
         return _parse_record(kind, sent, complete=complete)
@@ -87,6 +88,9 @@ def parse_body(kind: type[Any], sent: Any, *, complete: bool) -> tuple[Any, list
 def _parse_record(record: type[Any], sent: Any, *, complete: bool) -> tuple[dict[str, Any], list[str]]:
     if not isinstance(sent, Mapping):
         raise RequestError("body: expected a JSON object")
+    contract = contract_fields(record)
+    if refused := ", ".join(refused_items(contract, sent)):
+        raise RequestError(f"body: {refused}: {NOT_CARRIED_OUT}", 422)
     known = _exact_types(cast("Hashable", record))
     values = {name: sent[name] for name in known if name in sent}
     if not all(_is_plain(value, known[name]) for name, value in values.items()):
@@ -98,13 +102,19 @@ def _parse_record(record: type[Any], sent: Any, *, complete: bool) -> tuple[dict
     missing = [name for name in _required(cast("Hashable", record)) if values.get(name) is None]
     if complete and missing:
         raise RequestError(f"body: missing {', '.join(missing)}")
-    return values, _unknown(sent, known)
+    return values, _unknown(sent, _silent_names(cast("Hashable", record)))
 
 
-def _unknown(sent: Mapping[Any, Any], known: Iterable[str]) -> list[str]:
+@cache
+def _silent_names(record: Any) -> frozenset[str]:
+    """Return the names of the fields that no warning names: the record's own, and those without effect in Torc."""
+    contract = contract_fields(record).items()
+    return frozenset({*_exact_types(record), *(name for name, item in contract if item.treatment is not NAMED)})
+
+
+def _unknown(sent: Mapping[Any, Any], known: Set[str]) -> list[str]:
     """Return the names of the first unknown fields."""
-    names = frozenset(known)
-    return list(islice((str(name) for name in sent if name not in names), MAX_FINDINGS))
+    return list(islice((str(name) for name in sent if name not in known), MAX_FINDINGS))
 
 
 def joined_findings(findings: Sequence[str]) -> str:

@@ -2,10 +2,11 @@
 
 import logging
 import tempfile
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from typing import IO, Any, Final
 
 import msgspec
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -27,7 +28,7 @@ OUT_OF_SPACE_ADVICE: Final = "nothing of this request was stored; make room wher
 
 MAX_IN_MEMORY_BYTES: Final = 1024 * 1024
 """Largest response that is kept in memory while the client reads it; a larger one is kept in a temporary file."""
-_PIECE_BYTES: Final = 256 * 1024
+_PIECE_BYTES: Final = 64 * 1024
 _ITEMS_AT_ONCE: Final = 64
 
 
@@ -36,13 +37,26 @@ def json_response(content: Any, status: int = 200, headers: dict[str, str] | Non
     return Response(_encode(content), status, headers, media_type="application/json")
 
 
-class _SpooledResponse(StreamingResponse):
-    """A JSON response from a temporary file, which is closed when the client has received it or has disconnected."""
+class SpooledResponse(StreamingResponse):
+    """A response from a temporary file, which is closed when the client has received it or has disconnected.
 
-    def __init__(self, file: IO[bytes], size: int, headers: Mapping[str, str]) -> None:
+    Attributes:
+        unread: Bytes that the client has not taken.
+        on_read: Called with the number of bytes of each piece that the client has taken.
+    """
+
+    def __init__(self, file: IO[bytes], size: int, headers: Mapping[str, str], status: int = 200) -> None:
+        self.unread = size
+        self.on_read: Callable[[int], None] | None = None
         self._file = file
-        pieces = iter(lambda: file.read(_PIECE_BYTES), b"")
-        super().__init__(pieces, headers={**headers, "Content-Length": str(size)}, media_type="application/json")
+        super().__init__(self._pieces(), status, headers={**headers, "Content-Length": str(size)})
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        while piece := await run_in_threadpool(self._file.read, _PIECE_BYTES):
+            yield piece
+            self.unread -= len(piece)
+            if self.on_read is not None:
+                self.on_read(len(piece))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the file as fast as the client reads."""
@@ -52,13 +66,40 @@ class _SpooledResponse(StreamingResponse):
             self._file.close()
 
 
+def kept_in_file(response: Response, most: int = MAX_IN_MEMORY_BYTES) -> Response:
+    """Return a response whose body is in a temporary file if it has more bytes than these.
+
+    Raises:
+        RequestError: the folder for temporary files is full (status 507).
+    """
+    if isinstance(response, SpooledResponse) or len(response.body) <= most:
+        return response
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - SpooledResponse closes it
+    try:
+        file.write(response.body)
+        file.seek(0)
+    except OSError as error:
+        file.close()
+        raise _no_space(error) from error
+    headers = {name: value for name, value in response.headers.items() if name != "content-length"}
+    return SpooledResponse(file, len(response.body), headers, response.status_code)
+
+
+def _no_space(error: OSError) -> RequestError:
+    folder = tempfile.gettempdir()
+    return RequestError(
+        f"no space for the response in {folder}: {error.strerror}; free some there, or request less at once",
+        INSUFFICIENT_STORAGE,
+    )
+
+
 def sliced_response(content: SlicedObject, headers: Mapping[str, str] | None = None) -> Response:
     """Return a JSON response of any size that keeps at most `MAX_IN_MEMORY_BYTES` in memory while the client reads it.
 
     Raises:
         RequestError: the folder for temporary files is full (status 507).
     """
-    file = tempfile.SpooledTemporaryFile(MAX_IN_MEMORY_BYTES)  # noqa: SIM115 - _SpooledResponse closes the file of a large response
+    file = tempfile.SpooledTemporaryFile(MAX_IN_MEMORY_BYTES)  # noqa: SIM115 - SpooledResponse closes the file of a large response
     counts: dict[str, int] = {}
     try:
         for piece in _pieces(content.fields, counts):
@@ -69,15 +110,11 @@ def sliced_response(content: SlicedObject, headers: Mapping[str, str] | None = N
             listed = ",".join(f"{name}={count}" for name, count in counts.items())
             headers = {**(headers or {}), content.counts_header: listed}
         if size > MAX_IN_MEMORY_BYTES:
-            return _SpooledResponse(file, size, headers or {})
+            return SpooledResponse(file, size, {**(headers or {}), "Content-Type": "application/json"})
         whole = file.read()
     except OSError as error:
         file.close()
-        folder = tempfile.gettempdir()
-        raise RequestError(
-            f"no space for the response in {folder}: {error.strerror}; free some there, or request less at once",
-            INSUFFICIENT_STORAGE,
-        ) from error
+        raise _no_space(error) from error
     except BaseException:
         file.close()
         raise

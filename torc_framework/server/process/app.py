@@ -24,6 +24,7 @@ from torc_framework.server.dispatch.handlers import endpoint_routes
 from torc_framework.server.dispatch.indexed_router import IndexedRouter
 from torc_framework.server.dispatch.large_bodies import LargeBodyPool
 from torc_framework.server.http.access_log import log_events
+from torc_framework.server.http.answer_room import MIB, AnswerRoom
 from torc_framework.server.http.body_limits import BodyLimitMiddleware
 from torc_framework.server.http.endpoint_results import STATUS_OF, RequestError
 from torc_framework.server.http.request_metrics import RequestMetrics
@@ -69,7 +70,8 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> St
         changes.close()
         database.close()
 
-    streams = EventStreamRoutes(database, waiting_calls, settings.limits)
+    room = AnswerRoom(settings.limits.unread_mib_per_address * MIB)
+    streams = EventStreamRoutes(database, waiting_calls, settings.limits, room)
     request_metrics = RequestMetrics()
     metrics = MetricsRoutes(database, waiting_calls, request_metrics, is_open=settings.open_metrics)
     large_bodies = LargeBodyPool(database, is_shared=settings.parent_fd is None)
@@ -86,6 +88,7 @@ def create_app(settings: ServerSettings, database: Database | None = None) -> St
     )
     app.router = IndexedRouter(app.router)
     app.state.waiting_calls = waiting_calls
+    app.state.answer_room = room
     request_metrics.add_routes(app.routes)
     for kind in STATUS_OF:
         app.add_exception_handler(kind, store_error_response)

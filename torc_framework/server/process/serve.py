@@ -165,6 +165,7 @@ async def _serve(
 
     def stop() -> None:
         app.state.waiting_calls.close()
+        app.state.answer_room.close()
         server.stop()
 
     loop = asyncio.get_running_loop()

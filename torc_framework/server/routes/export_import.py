@@ -36,6 +36,7 @@ EXPORT_IMPORT_ENDPOINTS: Final = (
         query={"include_results": Parameter(bool, default=False), "include_events": Parameter(bool, default=False)},
         response=WorkflowDocument,
         permission=WORKFLOW_IN_PATH,
+        has_any_size=True,
         summary="Get a whole workflow as one document.",
     ),
     Endpoint(

@@ -156,6 +156,7 @@ PROGRESS_ENDPOINTS: Final = (
         query=_ID_RANGE,
         response=list[JobEnding],
         permission=WORKFLOW_IN_PATH,
+        has_any_size=True,
         summary="List how the jobs ended whose ids are in a range.",
     ),
     Endpoint(
@@ -165,6 +166,7 @@ PROGRESS_ENDPOINTS: Final = (
         query=_ID_RANGE,
         response=NamesOfJobs,
         permission=WORKFLOW_IN_PATH,
+        has_any_size=True,
         summary="List the names of the jobs whose ids are in a range.",
     ),
     Endpoint(

@@ -125,7 +125,7 @@ def _endpoints(resource: RecordKind) -> Iterator[Endpoint]:
         response=a.Page[kind],  # type: ignore[valid-type]  # a type made at run time
         permission=list_,
     )
-    yield endpoint("GET", one, lambda tx, call: crud.get(tx, resource, call.id), f"Get {a_record}.")
+    yield endpoint("GET", one, _get(resource), f"Get {a_record}.")
     yield endpoint("PUT", one, _update(resource), f"Change {a_record}.", body=kind, partial=True, permission=change)
     yield endpoint(
         "DELETE",
@@ -175,6 +175,8 @@ def _list(resource: RecordKind) -> EndpointFunction:
         workflow_id = call.ids.get("id", query.get("workflow_id"))
         wanted = page_request(call)
         relations = bool(query.get("include_relationships"))
+        if relations:
+            call.check_size(crud.PAGE_BYTES)
         more = visibility_conditions(call.caller, resource) if workflow_id is None else []
         if query.get("q"):
             from torc_framework.store.workflow_views.filter_conditions import filter_conditions
@@ -206,6 +208,15 @@ def _create_user_data(tx: Tx, call: EndpointCall) -> Values:
     record = crud.create(tx, USER_DATA, call.body)
     link_user_data(tx, record, call.query["consumer_job_id"], call.query["producer_job_id"])
     return record
+
+
+def _get(resource: RecordKind) -> EndpointFunction:
+    def get(tx: Tx, call: EndpointCall) -> Values:
+        if call.allowed_bytes is not None:
+            call.check_size(crud.size_of(tx, resource, resource.table.c.id == call.id))
+        return crud.get(tx, resource, call.id)
+
+    return get
 
 
 def _update(resource: RecordKind) -> EndpointFunction:

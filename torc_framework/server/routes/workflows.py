@@ -23,6 +23,7 @@ from torc_framework.store.exchange import single_claims
 from torc_framework.store.job_state import changed_inputs, interruptions
 from torc_framework.store.record_kinds import actions, remote_workers, workflow_queries
 from torc_framework.store.record_kinds.jobs import delete_listed_jobs
+from torc_framework.store.records import crud
 from torc_framework.store.records.crud import create
 from torc_framework.store.runs import lifecycle
 from torc_framework.store.runs.workflow_status import (
@@ -259,6 +260,16 @@ def _known(function: EndpointFunction) -> EndpointFunction:
     return checked
 
 
+def _sized(function: EndpointFunction) -> EndpointFunction:
+    """Return an endpoint function that checks the size of a workflow's actions before it calls ``function``."""
+
+    def checked(tx: Tx, call: EndpointCall) -> Any:
+        call.check_size(crud.size_of(tx, actions.ACTIONS, actions.ACTIONS.table.c.workflow_id == call.id))
+        return function(tx, call)
+
+    return checked
+
+
 def _flag(*, default: bool) -> Parameter:
     return Parameter(bool, default)
 
@@ -368,13 +379,14 @@ WORKFLOW_ENDPOINTS: Final = (
         body=SomeJobs,
         query=FORCE,
     ),
-    _about("GET", "job_ids", _known(_job_ids), "List the ids of all jobs.", a.JobIds),
+    _about("GET", "job_ids", _known(_job_ids), "List the ids of all jobs.", a.JobIds, has_any_size=True),
     _about(
         "GET",
         "required_existing_files",
         _known(_required_existing_files),
         "List the files that must exist before a run.",
         a.RequiredFiles,
+        has_any_size=True,
     ),
     _about(
         "GET",
@@ -382,6 +394,7 @@ WORKFLOW_ENDPOINTS: Final = (
         _known(_missing_user_data),
         "List the user data that must have a value before a run and do not have one.",
         a.MissingUserData,
+        has_any_size=True,
     ),
     _about(
         "GET",
@@ -404,6 +417,7 @@ WORKFLOW_ENDPOINTS: Final = (
         _known(lambda tx, call: workflow_queries.dependency_graph(tx, call.id)),
         "Get all dependencies: pairs of jobs, and groups that stand for M x N pairs.",
         a.DependencyGraph,
+        has_any_size=True,
     ),
     _about(
         "GET",
@@ -440,14 +454,14 @@ WORKFLOW_ENDPOINTS: Final = (
     _about(
         "GET",
         "actions",
-        lambda tx, call: actions.all_actions(tx, call.id),
+        _sized(lambda tx, call: actions.all_actions(tx, call.id)),
         "List a workflow's actions.",
         list[WorkflowActionRecord],
     ),
     _about(
         "GET",
         "actions/pending",
-        lambda tx, call: actions.due_actions(tx, call.id, call.query["trigger_type"]),
+        _sized(lambda tx, call: actions.due_actions(tx, call.id, call.query["trigger_type"])),
         "List the actions that are due.",
         list[WorkflowActionRecord],
         query={"trigger_type": Parameter(str, (), repeated=True)},

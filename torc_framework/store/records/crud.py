@@ -14,7 +14,7 @@ from attrs import evolve
 
 from torc_framework.models.records import FieldAccess
 from torc_framework.store.database.sql import Statement, Tx
-from torc_framework.store.errors import ConflictError, NotFoundError, RuleError
+from torc_framework.store.errors import ConflictError, LargeReadError, NotFoundError, RuleError
 from torc_framework.store.records.kind import PageRequest, RecordKind, Values, no_action
 from torc_framework.store.records.references import check_references
 from torc_framework.store.tables.core import WORKFLOW, WORKFLOW_STATUS
@@ -26,6 +26,8 @@ SLICE_BYTES: Final = 1024 * 1024
 """A slice is smaller than this, or has one record only."""
 ID_BYTES: Final = 8
 """Size of an id in a relation, as it counts towards the size of a page."""
+RECORD_BYTES: Final = 256
+"""About the size of a record without its texts, as it counts towards the memory that a page takes."""
 
 
 def get(tx: Tx, kind: RecordKind, record_id: int) -> Values:
@@ -41,6 +43,12 @@ def get(tx: Tx, kind: RecordKind, record_id: int) -> Values:
     record = _present(row.items(), kind.free_fields)
     add_relations(tx, kind, [record])
     return record
+
+
+def size_of(tx: Tx, kind: RecordKind, condition: sa.ColumnElement[bool]) -> int:
+    """Return the length of all texts of the records that satisfy a condition."""
+    total = sa.func.coalesce(sa.func.sum(_size(kind)), 0)
+    return int(tx.connection.execute(sa.select(total).where(condition)).scalar_one())
 
 
 def _in_existing_workflow(kind: RecordKind) -> list[sa.ColumnElement[bool]]:
@@ -82,6 +90,7 @@ def find(
     others follow.
 
     Raises:
+        LargeReadError: the page is larger than allowed.
         RuleError: the records have no field of the name to sort by, or the record of ``after_id`` was deleted.
     """
     if kind.table is WORKFLOW:
@@ -130,17 +139,31 @@ def slices(
     process holds more of them in memory.
 
     Raises:
+        LargeReadError: the page is larger than allowed.
         RuleError: the records have no field of the name to sort by.
     """
     id_column = kind.table.c.id
     with tx.connection.execute(_selected(tx, kind, [id_column, _size(kind)], conditions, wanted)) as found:
-        for ids, size in _grouped(chain.from_iterable(found.partitions(SLICE_RECORDS))):
+        groups, total = _grouped(chain.from_iterable(found.partitions(SLICE_RECORDS))), 0
+        for ids, size in groups:
+            total += size + RECORD_BYTES * len(ids)
+            if wanted.allowed_bytes is not None and total > wanted.allowed_bytes:
+                raise LargeReadError(_page_size(total, groups))
             query = sa.select(*kind.columns).where(id_column.in_(ids))
             part = _records(tx, kind, query, relations=relations)
             place = {id_: number for number, id_ in enumerate(ids)}
             part.sort(key=lambda record, place=place: place[record["id"]])  # type: ignore[misc]  # mypy infers no type for the default
             related = kind.relations if relations else ()
             yield part, size + ID_BYTES * sum(len(record.get(name, ())) for name in related for record in part)
+
+
+def _page_size(total: int, groups: Iterable[tuple[list[int], int]]) -> int:
+    """Return the size of a page, given that of its first slices and the further ones."""
+    for ids, size in groups:
+        if total >= PAGE_BYTES:
+            break
+        total += size + RECORD_BYTES * len(ids)
+    return total
 
 
 def _grouped(found: Iterable[Any]) -> Iterator[tuple[list[int], int]]:
@@ -239,6 +262,7 @@ def find_in_workflow(
         more: Further conditions.
 
     Raises:
+        LargeReadError: the page is larger than allowed.
         NotFoundError: there is no such workflow.
         RuleError: the records have no field of the name to sort by, or a filter refuses its value.
     """

@@ -6,6 +6,7 @@ all events of a workflow up to an id needs to remember that id only. Events of s
 another order than that of their ids.
 """
 
+import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from attrs import frozen
 from torc_framework.models.events import EVENT_FACTS
 from torc_framework.models.statuses import JobStatus
 from torc_framework.store.database.sql import Tx, insertion
+from torc_framework.store.errors import LargeReadError
 from torc_framework.store.tables.core import EVENT, WORKFLOW_STATUS
 
 _INSERT: Final = insertion(EVENT, "workflow_id", "timestamp", "data")
@@ -101,17 +103,37 @@ class StoredEvent:
     data: Any
 
 
-def events_after(tx: Tx, workflow_id: int, last_id: int, limit: int) -> list[StoredEvent] | None:
-    """Return the events of a workflow after an id, oldest first; None if there is no such workflow."""
-    query = (
-        sa.select(EVENT.c.id, EVENT.c.timestamp, EVENT.c.data)
-        .where(EVENT.c.workflow_id == workflow_id, EVENT.c.id > last_id)
-        .where(sa.exists().where(WORKFLOW_STATUS.c.id == workflow_id))
-        .order_by(EVENT.c.id)
-        .limit(limit)
-    )
-    found = [StoredEvent(id_, timestamp or 0, data) for id_, timestamp, data in tx.connection.execute(query)]
-    return found if found or _workflow_exists(tx, workflow_id) else None
+def events_after(
+    tx: Tx, workflow_id: int, last_id: int, limit: int, allowed_bytes: int = sys.maxsize
+) -> list[StoredEvent] | None:
+    """Return the events of a workflow after an id, oldest first; None if there is no such workflow.
+
+    Args:
+        tx: The transaction.
+        workflow_id: The workflow.
+        last_id: The id.
+        limit: Most events.
+        allowed_bytes: Largest size of the events together.
+
+    Raises:
+        LargeReadError: the first of them is larger.
+    """
+    following = [EVENT.c.workflow_id == workflow_id, EVENT.c.id > last_id]
+    following.append(sa.exists().where(WORKFLOW_STATUS.c.id == workflow_id))
+    sizes = sa.select(EVENT.c.id, sa.func.length(sa.cast(EVENT.c.data, sa.Text)))
+    last, total = None, 0
+    for id_, size in tx.connection.execute(sizes.where(*following).order_by(EVENT.c.id).limit(limit)):
+        total += size
+        if total > allowed_bytes:
+            break
+        last = id_
+    if last is None and total:
+        raise LargeReadError(total)
+    if last is None:
+        return [] if _workflow_exists(tx, workflow_id) else None
+    query = sa.select(EVENT.c.id, EVENT.c.timestamp, EVENT.c.data).where(*following, EVENT.c.id <= last)
+    found = tx.connection.execute(query.order_by(EVENT.c.id))
+    return [StoredEvent(id_, timestamp or 0, data) for id_, timestamp, data in found]
 
 
 def last_event_id(tx: Tx, workflow_id: int) -> int | None:

@@ -132,6 +132,7 @@ class PageRequest:
         offset: Number of records to skip; the database reads these, too.
         limit: Most records; a negative limit means no limit.
         after_id: Skip all records up to the one of this id, in the order of the list; the database does not read these.
+        allowed_bytes: Largest size of the page, with which it is read; None allows any.
     """
 
     offset: int = 0
@@ -139,3 +140,4 @@ class PageRequest:
     sort_by: str | None = None
     reverse: bool = False
     after_id: int | None = None
+    allowed_bytes: int | None = None
