@@ -201,8 +201,9 @@ def torc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Torc]:
     made = Torc(tmp_path, monkeypatch)
     yield made
     made.limit.cancel()
-    made.process.kill()
-    made.process.communicate()
+    if made.process.returncode is None:
+        made.process.kill()
+        made.process.communicate()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -12,16 +12,17 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
-from torc_framework.system.umask import umask_in
-
-_FAULTS: Final = {"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS", "SIGKILL", "SIGSTOP"}
-_SIGNALS: Final = [each for each in signal.Signals if each < signal.SIGRTMIN and each.name not in _FAULTS]
-"""The signals whose handlers are compared: those with which one process tells another something."""
-_MASK: Final = sum(1 << number - 1 for number in _SIGNALS)
-_STATUS: Final = Path("/proc/thread-self/status")
+_FAULTS: Final = {
+    *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS),
+    *(signal.SIGKILL, signal.SIGSTOP),
+}
+"""Signals whose handlers are not compared: errors of the process itself, and those without a handler."""
+_SIGNALS: Final = [number for number in signal.Signals if number not in _FAULTS]
+_UMASK: Final = b"\nUmask:\t"
+_BLOCKED: Final = b"\nSigBlk:\t"
 _STREAMS: Final = ("stdin", "stdout", "stderr")
 _FIRST_COPY: Final = 10
 """Lowest descriptor for a copy of a standard stream."""
@@ -37,22 +38,17 @@ class ProcessState:
         OSError: it cannot be read, such as when no file can be opened.
     """
 
-    __slots__ = ("_blocked", "_caught", "_folder", "_handlers", "_ignored", "_opened", "_streams", "_umask")
+    __slots__ = ("_folder", "_handlers", "_opened", "_status", "_streams")
 
     def __init__(self) -> None:
-        status = _STATUS.read_bytes()
-        self._umask = umask_in(status)
-        self._blocked = _mask(status, b"\nSigBlk:")
+        self._status = _status()
         self._folder = _folder()
-        self._opened = [_opened(fd) for fd in range(len(_STREAMS))]
-        self._ignored = self._caught = 0
+        self._opened = [_opened(0), _opened(1), _opened(2)]
         self._handlers: dict[signal.Signals, Any] = {}
-        self._streams: list[Any] = []
+        self._streams: tuple[Any, ...] = ()
         if threading.current_thread() is threading.main_thread():
-            self._ignored = _mask(status, b"\nSigIgn:") & _MASK
-            self._caught = _mask(status, b"\nSigCgt:") & _MASK
-            self._handlers = {number: signal.getsignal(number) for number in _SIGNALS if self._caught >> number - 1 & 1}
-            self._streams = [getattr(sys, name) for name in _STREAMS]
+            self._handlers = {number: signal.getsignal(number) for number in _numbers(self._status.caught)}
+            self._streams = sys.stdin, sys.stdout, sys.stderr
 
     def keep_streams(self) -> None:
         """Keep copies of the standard streams, so that they can be restored."""
@@ -72,39 +68,31 @@ class ProcessState:
             OSError: the present state cannot be read.
         """
         now = ProcessState()
-        if now._key() == self._key():
+        if all(getattr(now, name) == getattr(self, name) for name in self.__slots__):
             return
         if now._folder != self._folder and self._folder is not None:
             yield _restored("the working folder", os.chdir, self._folder)
-        if now._umask != self._umask:
-            yield _restored("the umask", os.umask, self._umask)
-        if now._blocked != self._blocked:
-            blocked = [number for number in range(1, signal.NSIG) if self._blocked >> number - 1 & 1]
-            yield _restored("the blocked signals", signal.pthread_sigmask, signal.SIG_SETMASK, blocked)
+        before, after = self._status, now._status
+        if after.umask != before.umask:
+            yield _restored("the umask", os.umask, int(before.umask, 8))
+        if after.blocked != before.blocked:
+            yield _restored("the blocked signals", signal.pthread_sigmask, signal.SIG_SETMASK, _numbers(before.blocked))
         for fd, name in enumerate(_STREAMS):
             if now._opened[fd] != self._opened[fd] and self._opened[fd] is not None:
                 yield _restored(f"the file descriptor {fd}", _put_back, fd)
             if self._streams and now._streams[fd] is not self._streams[fd]:
                 yield _restored(f"sys.{name}", setattr, sys, name, self._streams[fd])
-        for number in _SIGNALS:
-            before = self._handler(number)
-            if before is not None and now._handler(number) != before:
-                yield _restored(f"the handler of {number.name}", signal.signal, number, before)
+        for number in _SIGNALS if self._streams else ():
+            handler = self._handler(number)
+            if handler is not None and now._handler(number) != handler:
+                yield _restored(f"the handler of {number.name}", signal.signal, number, handler)
 
     def _handler(self, number: signal.Signals) -> Any:
-        """Return the handler of a signal; None if Python cannot set it."""
-        if self._ignored >> number - 1 & 1:
+        """Return the handler of a signal; None if C code has set it, so that it cannot be restored from here."""
+        if number in _numbers(self._status.ignored):
             return signal.SIG_IGN
-        if self._caught >> number - 1 & 1:
-            handler = self._handlers[number]
-            return handler if callable(handler) else None
-        return signal.SIG_DFL
-
-    def _key(self) -> tuple[Any, ...]:
-        streams = [id(stream) for stream in self._streams]
-        handlers = [id(handler) for handler in self._handlers.values()]
-        caught = self._ignored, self._caught
-        return self._umask, self._blocked, self._folder, self._opened, caught, handlers, streams
+        handler = self._handlers.get(number, signal.SIG_DFL)
+        return handler if number not in self._handlers or callable(handler) else None
 
 
 def _restored(what: str, restore: Callable[..., Any], *arguments: Any) -> str:
@@ -120,9 +108,36 @@ def _put_back(fd: int) -> None:
     os.dup2(_copies[fd][1], fd)
 
 
-def _mask(status: bytes, name: bytes) -> int:
-    at = status.index(name) + len(name)
-    return int(status[at : at + 18], 16)
+class _Status(NamedTuple):
+    """What ``/proc/PID/status`` tells of signals and umask, as its text has it."""
+
+    umask: bytes
+    blocked: bytes
+    ignored: bytes
+    caught: bytes
+
+
+def _status() -> _Status:
+    """Return the state of this thread.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    fd = os.open("/proc/thread-self/status", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        text = os.read(fd, 1 << 16)
+    finally:
+        os.close(fd)
+    signals = text.index(_BLOCKED)
+    umask = text.index(_UMASK) + len(_UMASK)
+    return _Status(text[umask : text.index(b"\n", umask)], *text[signals:].split(None, 6)[1:6:2])
+
+
+@lru_cache(maxsize=32)
+def _numbers(mask: bytes) -> list[signal.Signals]:
+    """Return the signals of a mask, without those that are not compared and those of the C library."""
+    bits = int(mask, 16)
+    return [number for number in signal.Signals if bits >> number - 1 & 1 and number not in _FAULTS]
 
 
 def _folder() -> str | None:

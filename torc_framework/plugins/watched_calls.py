@@ -1,10 +1,10 @@
 """Calls of plugins: what a plugin changes in the process is restored, and one that does not return is told of.
 
 A plugin that does not return within `SLOW_S` seconds is named on standard error. If it is called in the main thread,
-Ctrl-C then ends the wait: an exception is raised in the plugin, and its caller goes on without its answer. This is done
-once in a process; the next Ctrl-C has the effect that it has elsewhere. Where another handler counts signals, as that
-of a runner does, it counts them also while a plugin works. A plugin in which no exception can be raised, because it
-waits in C code or catches everything, ends with the process, `LAST_S` seconds after the second signal.
+the next Ctrl-C ends the wait: an exception is raised in the plugin, and its caller goes on without its answer. A
+KeyboardInterrupt ends the wait once in a process, and the command after that; a handler that only counts signals, as
+that of a runner does, calls `end_wait`. A plugin in which no exception can be raised, because it waits in C code or
+catches everything, ends with the process, `LAST_S` seconds after the second signal.
 
 A plugin that keeps Python's global lock while it waits in C code stops this module as well.
 """
@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from types import FrameType
 from typing import Any, Final, NoReturn, TypeVar
 
 from torc_framework.errors import ExitStatus, PluginError
@@ -47,24 +46,24 @@ class _Call:
         plugin: Name of the plugin.
         where: What of it was called.
         began: Begin, by the monotonic clock.
+        is_active: The plugin's code runs now, so that an exception may be raised in it.
         is_told: It was told of.
-        handled: Signals that ask the process to stop, and whose handler ran in the meantime.
-        arrived: When each such signal arrived, by the monotonic clock; its handler has to wait for C code to return.
-        is_told_of_arrival: It was told that the plugin did not end by the first signal.
+        arrived: When each signal arrived that asks the process to stop, by the monotonic clock.
+        is_told_of_signal: It was told that the first signal did not end the wait.
     """
 
-    __slots__ = ("arrived", "began", "handled", "is_told", "is_told_of_arrival", "plugin", "where")
+    __slots__ = ("arrived", "began", "is_active", "is_told", "is_told_of_signal", "plugin", "where")
 
     def __init__(self, plugin: str, where: str) -> None:
         self.plugin, self.where, self.began = plugin, where, time.monotonic()
-        self.is_told = self.is_told_of_arrival = False
-        self.handled, self.arrived = 0, list[float]()
+        self.is_active = self.is_told = self.is_told_of_signal = False
+        self.arrived: list[float] = []
 
 
 _calls: Final[dict[int, _Call]] = {}
 """The calls in progress, by the identifier of the thread."""
 _warned_of: Final[set[tuple[str, str]]] = set()
-"""Plugins and what they changed, of which a warning was issued."""
+"""Who changed what, of which a warning was issued."""
 
 
 def watched_call(plugin: str, where: str, function: Callable[..., _T], *arguments: Any) -> _T:
@@ -88,19 +87,54 @@ def watched_call(plugin: str, where: str, function: Callable[..., _T], *argument
     call = _Call(plugin, where)
     try:
         _calls[thread] = call
-        _watchdog.ensure()
+        _watchdog.begin(thread)
         before = _state()
         try:
-            if thread == threading.main_thread().ident:
-                return _signals.guard(call, function, *arguments)
+            call.is_active = True
             return function(*arguments)
         finally:
-            _restore(call, before)
-    except _WaitEndedError:
+            call.is_active = False
+            suspects = sorted({each.plugin for each in [*_calls.values()]})  # the process is that of all threads
+            _restore(f"plugin {' or '.join(suspects)}", where, before)
+            _watchdog.end(thread)
+    except (_WaitEndedError, KeyboardInterrupt) as stop:
+        if isinstance(stop, KeyboardInterrupt) and not _ends_only_the_wait(call):
+            raise
         waited_s = time.monotonic() - call.began
         raise PluginInterruptedError(f"it did not answer within {waited_s:.0f} s") from None
     finally:
         _calls.pop(thread, None)
+
+
+def restoring_call(who: str, where: str, function: Callable[..., _T], *arguments: Any, **named: Any) -> _T:
+    """Call a function and return its answer; restore what it changes in the process, with a warning.
+
+    Args:
+        who: Whose function it is, for the warning.
+        where: What of it is called.
+        function: The function.
+        arguments: Its arguments.
+        named: Its arguments by name.
+
+    Raises:
+        BaseException: what the function raises.
+    """
+    before = _state()
+    try:
+        return function(*arguments, **named)
+    finally:
+        _restore(who, where, before)
+
+
+def end_wait(signals: int) -> None:
+    """End the wait for a plugin that the main thread calls, if there is one; called by handlers that only count.
+
+    Args:
+        signals: How many have arrived. The first one ends the wait only for a plugin that was told of.
+    """
+    call = _calls.get(threading.main_thread().ident or 0)
+    if call is not None and call.is_active and (call.is_told or signals > 1):
+        raise _WaitEndedError
 
 
 def is_stuck(thread: threading.Thread) -> bool:
@@ -109,79 +143,36 @@ def is_stuck(thread: threading.Thread) -> bool:
     return call is not None and call.is_told
 
 
+def _ends_only_the_wait(call: _Call) -> bool:
+    """Return whether a KeyboardInterrupt ends the wait for a plugin, and not the command."""
+    if not call.is_told or _has_ended_wait.is_set():
+        return False
+    _has_ended_wait.set()
+    return True
+
+
 def _state() -> ProcessState | None:
     """Return the state of the process; None if it cannot be read, so that nothing can be compared."""
     try:
         state = ProcessState()
-    except OSError:
+    except (OSError, ValueError):  # ValueError: Linux before 4.7 tells no umask
         return None
     state.keep_streams()
     return state
 
 
-def _restore(call: _Call, before: ProcessState | None) -> None:
-    """Restore what a plugin changed, with one warning for each thing."""
+def _restore(who: str, where: str, before: ProcessState | None) -> None:
+    """Restore what a plugin changed, with one warning for each plugin and thing."""
     if before is None:
         return
     try:
         changed = [*before.restore()]
-    except OSError:
+    except (OSError, ValueError):
         return
     for what in changed:
-        suspects = " or ".join(sorted({call.plugin, *(each.plugin for each in [*_calls.values()])}))
-        if (suspects, what) not in _warned_of:
-            _warned_of.add((suspects, what))
-            _log.warning("plugin %s changed %s in %s; torc restored it", suspects, what, call.where)
-
-
-class _Signals:
-    """The handlers of the signals that ask the process to stop, while a plugin works in the main thread."""
-
-    def __init__(self) -> None:
-        self._call: _Call | None = None
-        self._former: dict[signal.Signals, Any] = {}
-        self._own = self._handle  # one object, by which it is recognized
-        self._has_ended_wait = False
-        self.former_fd = -1
-        """The descriptor that was written to when a signal arrived."""
-
-    def guard(self, call: _Call, function: Callable[..., _T], *arguments: Any) -> _T:
-        """Call a function of a plugin with these handlers; those that the plugin sets instead stay."""
-        try:
-            former_fd = signal.set_wakeup_fd(_watchdog.write_fd, warn_on_full_buffer=False)
-            self.former_fd = -1 if former_fd == _watchdog.write_fd else former_fd  # as a KeyboardInterrupt may leave it
-            for number in _STOP_SIGNALS:
-                former = signal.getsignal(number)
-                if callable(former) and former is not self._own:
-                    self._former[number] = former
-                    signal.signal(number, self._own)
-            self._call = call
-            return function(*arguments)
-        finally:
-            self._call = None  # from here on `_handle` only passes on
-            for number, former in self._former.items():
-                if signal.getsignal(number) is self._own:
-                    signal.signal(number, former)
-            with suppress(ValueError, OSError):  # it was closed
-                signal.set_wakeup_fd(self.former_fd, warn_on_full_buffer=False)
-            _watchdog.take_signals()
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        call, former = self._call, self._former[signal.Signals(number)]
-        if call is None:
-            former(number, frame)
-            return
-        call.handled += 1
-        try:
-            former(number, frame)
-        except KeyboardInterrupt:
-            if not call.is_told or number != signal.SIGINT or self._has_ended_wait:
-                raise
-            self._has_ended_wait = True
-        else:
-            if not call.is_told and call.handled == 1:
-                return
-        raise _WaitEndedError
+        if (who, what) not in _warned_of:
+            _warned_of.add((who, what))
+            _log.warning("%s changed %s in %s; torc restored it", who, what, where)
 
 
 class _Watchdog:
@@ -193,37 +184,47 @@ class _Watchdog:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._is_working = False
-        self._read_fd = self.write_fd = -1
+        self._read_fd = self._write_fd = self._former_fd = -1
 
-    def ensure(self) -> None:
-        """Start the thread unless it works; without it, where no thread can be started, calls are not watched."""
+    def begin(self, thread: int) -> None:
+        """Watch a call in a thread; without a watch, if no thread can be started."""
         if not self._is_working:
             with self._lock, suppress(RuntimeError, OSError):
                 self._start()
+        if thread == threading.main_thread().ident:
+            former_fd = signal.set_wakeup_fd(self._write_fd, warn_on_full_buffer=False)
+            self._former_fd = -1 if former_fd == self._write_fd else former_fd  # as a KeyboardInterrupt may leave it
+
+    def end(self, thread: int) -> None:
+        """Let the signals wake what they woke before."""
+        if thread == threading.main_thread().ident:
+            with suppress(ValueError, OSError):  # it was closed
+                signal.set_wakeup_fd(self._former_fd, warn_on_full_buffer=False)
+            self._take_signals()
 
     def _start(self) -> None:
         if self._is_working:
             return
-        if self.write_fd < 0:
-            self._read_fd, self.write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._write_fd < 0:
+            self._read_fd, self._write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         threading.Thread(target=self._work, name="torc-plugin-watchdog", daemon=True).start()
         self._is_working = True
 
-    def take_signals(self) -> None:
-        """Note which signals have arrived, and tell the descriptor that was told before."""
+    def _take_signals(self) -> None:
+        """Note which signals have arrived, and pass them on."""
         with suppress(OSError):  # mostly there is none
             numbers = os.read(self._read_fd, 4096)
             if (call := _calls.get(threading.main_thread().ident or 0)) is not None:
                 call.arrived += [time.monotonic() for number in numbers if number in _STOP_SIGNALS]
-            if _signals.former_fd >= 0:
-                os.write(_signals.former_fd, numbers)
+            if self._former_fd >= 0:
+                os.write(self._former_fd, numbers)
 
     def _work(self) -> None:
         while self._has_calls():
             now = time.monotonic()
             due = [now + SLOW_S, *(when for call in [*_calls.values()] for when in self._check(call, now))]
             if select.select([self._read_fd], [], [], max(0.0, min(due) - now))[0]:
-                self.take_signals()
+                self._take_signals()
 
     def _has_calls(self) -> bool:
         with self._lock:
@@ -244,8 +245,8 @@ class _Watchdog:
                 yield arrived + LAST_S
             elif count == 2:
                 _end_process(call)
-            elif not call.is_told_of_arrival and call.is_told:
-                call.is_told_of_arrival = True
+            elif not call.is_told_of_signal and call.is_told:
+                call.is_told_of_signal = True
                 _log.warning("plugin %s cannot be interrupted in %s; Ctrl-C ends torc", call.plugin, call.where)
 
 
@@ -256,5 +257,5 @@ def _end_process(call: _Call) -> NoReturn:
     os._exit(ExitStatus.INTERRUPTED)
 
 
-_signals: Final = _Signals()
+_has_ended_wait: Final = threading.Event()
 _watchdog: Final = _Watchdog()

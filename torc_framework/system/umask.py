@@ -13,14 +13,9 @@ def current_umask() -> int:
 
     `os.umask` reads it only by setting another one, which files have that other threads create at that moment.
     """
-    return umask_in(Path("/proc/self/status").read_bytes())
-
-
-def umask_in(status: bytes) -> int:
-    """Return the umask in the content of a file ``/proc/PID/status``."""
-    found = _UMASK.search(status)
-    if found is None:  # Linux before 4.7
-        mask = os.umask(0o077)
-        os.umask(mask)
-        return mask
-    return int(found[1], 8)
+    found = _UMASK.search(Path("/proc/self/status").read_bytes())
+    if found is not None:
+        return int(found[1], 8)
+    mask = os.umask(0o077)  # Linux before 4.7
+    os.umask(mask)
+    return mask
