@@ -105,7 +105,7 @@ def compile_packages() -> None:
 def begin_home(folder: Path) -> None:
     """Make a folder the home of all commands, and run the first ones, which fill the cache in it.
 
-    They look at all plugins, and compile the methods of classes.
+    They look at all plugins.
     """
     os.environ["HOME"] = str(folder)
     os.environ.pop("XDG_CACHE_HOME", None)

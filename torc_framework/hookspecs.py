@@ -14,6 +14,10 @@ means "no opinion", and the next plugin is called. A normal return guarantees th
 specification says. An exception ends the call of that plugin alone. Each specification says what it means: the plugin
 *passes* (the error is logged with the plugin's name, and the others are called) or the command *stops*.
 
+A plugin returns soon, and leaves the process as it is: handlers of signals, blocked signals, working folder, umask and
+standard streams are restored after its import and after each call. One that does not return within 5 s is named, and a
+person can end the wait for it.
+
 No hook is called while a transaction is open on the server. What an answer depends on may have changed when it is
 applied: the server checks it again, and refuses what is not possible any more.
 """

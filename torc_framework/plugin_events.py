@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from torc_framework.errors import ApiError, ServerUnreachableError, TorcError
 from torc_framework.models.records import EventRecord, WorkflowRecord
+from torc_framework.plugins.watched_calls import is_stuck
 from torc_framework.system.private_files import create_private
 from torc_framework.system.processes import start_thread_with_retry
 
@@ -64,7 +65,12 @@ class PluginEvents:
         self._closing.set()
         if (stream := self._stream) is not None:
             stream.close()
-        self._thread.join()
+        try:
+            self._thread.join()
+        except KeyboardInterrupt:
+            if not is_stuck(self._thread):
+                raise
+            return  # a plugin does not return; the next process passes the events that are left
         if not isinstance(error, ServerUnreachableError):
             self._guarded(self._pass_rest)
 

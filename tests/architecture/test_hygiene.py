@@ -7,6 +7,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -21,6 +22,28 @@ LONG: dict[str, str] = {
 """Functions of more than 60 lines, each with the reason."""
 SHARED_NAMES: dict[str, str] = {}
 """Names of several classes, each with the reason."""
+ROOT_ENTRIES: Final = frozenset(
+    [
+        ".ci",
+        ".gitignore",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "LICENSE",
+        "README.md",
+        "benchmarks",
+        "changes",
+        "docs",
+        "examples",
+        "plugins",
+        "pyproject.toml",
+        "tests",
+        "torc_framework",
+        "web",
+    ]
+)
+MAX_FILE_BYTES: Final = 500_000
+BUILT: Final = re.compile(r"\.(?:whl|egg|pyc|so|a|o|exe|dll|jar|zip|gz|xz|bz2|zst|tar|db|sqlite3?)$", re.IGNORECASE)
+"""Names of files that a program builds from others."""
 SECRETS = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 
 
@@ -29,6 +52,15 @@ def tracked() -> list[Path]:
     if listing.returncode != 0:
         pytest.skip("not a git checkout")
     return [ROOT / name for name in listing.stdout.decode().split("\0") if name]
+
+
+def test_only_sources_are_tracked() -> None:
+    """A new entry of the root is added to the list on purpose; what is built or large is no part of the project."""
+    files = [path for path in tracked() if path.is_file()]
+    assert {path.relative_to(ROOT).parts[0] for path in files} - ROOT_ENTRIES == set()
+    assert [path for path in files if BUILT.search(path.name)] == []
+    assert [path for path in files if path.stat().st_size > MAX_FILE_BYTES] == []
+    assert [path for path in files if path.parent == ROOT and b"\0" in path.read_bytes()] == []
 
 
 def test_no_paths_of_a_machine_and_no_secrets() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import sys
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ import importlib_metadata
 import pytest
 
 from torc_framework.entry_points import COMMANDS_GROUP, HOOKS_GROUP, entry_points
+from torc_framework.system.cached_facts import read_facts, write_facts
 
 NAMES = """
 import json, sys
@@ -26,6 +28,7 @@ class Site:
     def __init__(self, folder: Path) -> None:
         self.path = folder / "site"
         self.cache = folder / "cache"
+        self.written_ns = 0
         self.info = self.path / "mine-1.0.dist-info"
         self.info.mkdir(parents=True)
         (self.info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
@@ -61,6 +64,7 @@ def site(tmp_path: Path) -> Site:
     """A site whose answer is kept already."""
     made = Site(tmp_path)
     assert made.names()[1]
+    made.written_ns = made.file.stat().st_mtime_ns
     return made
 
 
@@ -143,6 +147,48 @@ def test_a_file_that_others_may_write_is_ignored(site: Site) -> None:
     name = site.file
     name.symlink_to(name.rename(site.cache / "elsewhere"))
     assert site.names()[1]
+
+
+@pytest.mark.parametrize("trouble", ["mode of the folder", "owner of the folder", "owner of the file", "link"])
+def test_a_folder_that_others_may_write_is_ignored(site: Site, trouble: str) -> None:
+    """And nothing is written into the folder of another user, or through a link to another folder."""
+    folder, own = site.cache / "torc", "mode" in trouble
+    if own:
+        folder.chmod(0o777)
+    elif trouble == "link":
+        folder.symlink_to(folder.rename(site.cache / "elsewhere"))
+    elif os.geteuid() == 0:
+        os.chown(folder if "folder" in trouble else site.file, 12345, 12345)
+        own = "file" in trouble
+    else:
+        pytest.skip("only root can give files away")
+    assert site.names()[1]
+    assert site.names()[1] is not own
+    assert own or site.file.stat().st_mtime_ns == site.written_ns
+
+
+def test_damage_anywhere_in_a_file_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it leaves JSON of the same form, such as in the name of a module."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    write_facts("kind", "state", {"module": "mine.first", "number": 1})
+    assert read_facts("kind", "state") == {"module": "mine.first", "number": 1}
+    (file,) = (tmp_path / "torc").iterdir()
+    whole, chance = file.read_bytes(), random.Random(5)
+    for begin in range(len(whole)):
+        end = begin + chance.randint(1, 8)
+        damaged = whole[:begin] + chance.randbytes(chance.randint(0, 8)) + whole[end:]
+        file.write_bytes(damaged)
+        assert damaged == whole or read_facts("kind", "state") is None
+    file.write_bytes(whole)
+    assert read_facts("kind", "state")
+
+
+def test_a_pipe_is_not_waited_for(site: Site) -> None:
+    file = site.file
+    file.unlink()
+    os.mkfifo(file)
+    assert site.names()[1]
+    assert not site.names()[1]
 
 
 def test_a_cache_that_cannot_be_written_is_none(tmp_path: Path) -> None:

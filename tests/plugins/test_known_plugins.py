@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+import zlib
 from pathlib import Path
 from subprocess import run
 from typing import Any
@@ -288,9 +289,10 @@ def test_a_damaged_file_is_ignored(site: Site, content: bytes) -> None:
 @pytest.mark.parametrize("facts", [1, [], {"mine": 1}, "text", {"mine": {"files": "", "hooks": [[]], "executors": []}}])
 def test_facts_of_another_form_are_ignored(site: Site, facts: Any) -> None:
     """Such as those of another version of torc."""
-    kept = json.loads(site.file.read_text())
+    kept = json.loads(site.file.read_text().partition("\n")[2])
     whole = {key.replace("mine", "x"): each for key, each in kept["facts"].items()}
-    site.file.write_text(json.dumps({**kept, "facts": facts if not isinstance(facts, dict) else {**whole, **facts}}))
+    changed = json.dumps({**kept, "facts": facts if not isinstance(facts, dict) else {**whole, **facts}})
+    site.file.write_text(f"{zlib.crc32(changed.encode()):08x}\n{changed}")
     assert site.probe()["loaded"]
     assert not site.probe()["loaded"]
 

@@ -18,6 +18,7 @@ from torc_framework.models.records import ComputeNodeRecord
 from torc_framework.plugins.manager import PluginManager
 from torc_framework.runner import Progress
 from torc_framework.runner.attempts import last_ends
+from torc_framework.runner.attempts.guarded_calls import guarded_call
 
 PLUGIN = Path(__file__).parents[1] / "helpers" / "toyq_executor.py"
 TORC = Path(sys.executable).with_name("torc")
@@ -132,3 +133,12 @@ def test_each_wait_is_told_where_no_terminal_is() -> None:
         line(Progress({"running": 1}, 1, waits_for=waits_for))
     told = stream.getvalue().splitlines()
     assert [text.split("; ")[-1] for text in told] == ["Ctrl-C again kills it", "Ctrl-C again leaves it"]
+
+
+def test_what_an_executor_changes_in_the_process_is_restored(caplog: pytest.LogCaptureFixture) -> None:
+    """In the methods in which its libraries begin and end their work."""
+    before = signal.getsignal(signal.SIGTERM)
+    guarded_call("executor 'mine' (plugin p)", "__init__", signal.signal, signal.SIGTERM, signal.SIG_IGN)
+    assert signal.getsignal(signal.SIGTERM) is before
+    text = "executor 'mine' (plugin p) changed the handler of SIGTERM in __init__; torc restored it"
+    assert [record.getMessage() for record in caplog.records] == [text]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from plugin_files import HEAD, classifier
 from programs import project_plugin
 from runner_bench import Bench, job, requirements
 from waiting import eventually, let_pass
@@ -18,6 +19,7 @@ from waiting import eventually, let_pass
 from torc_framework.errors import LaunchError, UserError
 from torc_framework.models.records import ComputeNodeRecord
 from torc_framework.plugins.manager import PluginManager
+from torc_framework.plugins.watched_calls import SLOW_S
 from torc_framework.runner import Progress, RunOutcome, SiteOutcome
 from torc_framework.runner import run as run_workflow
 from torc_framework.runner.sites import site_worker
@@ -379,6 +381,27 @@ def test_a_second_signal_kills_on_all_sites(several: Bench) -> None:
     process.communicate(timeout=60)
     assert process.returncode == 130
     assert [result.signal for result in several.results(workflow_id).values()] == [9] * 4
+
+
+def test_a_second_signal_leaves_sites_whose_plugin_hangs(several: Bench) -> None:
+    """The next run takes their jobs over."""
+    project_plugin(several.folder, "hanging", HEAD + "import time\n" + classifier("time.sleep(600)"))
+    jobs = [job("ends", "exit 3", resource_requirements=0), job("goes_on", "sleep 600", resource_requirements=0)]
+    workflow_id = several.create(*jobs, resource_requirements=[requirements()])
+    process = begin(several, workflow_id, "a:1 b:1")
+    assert process.stderr is not None
+    line = f"plugin hanging takes longer than {SLOW_S:g} s in torc_classify_exit\n"
+    next(each for each in process.stderr if each.decode().endswith(line))
+    process.send_signal(signal.SIGINT)
+    next(each for each in process.stderr if each.decode().endswith(line))  # about the job that was stopped
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert process.returncode == 130
+    assert run(several, workflow_id, "c:2").is_complete
+    assert {name: result.attempt_id for name, result in several.results(workflow_id).items()} == {
+        "ends": 1,
+        "goes_on": 1,
+    }
 
 
 @pytest.mark.parametrize("sites", ["a:2 b:2", "b:4", "c:2 d:2", None])

@@ -18,6 +18,7 @@ from torc_framework.errors import ConfigError
 from torc_framework.supervision.supervisor import boot_id
 from torc_framework.system.ownership import other_writer
 from torc_framework.system.private_files import FOLDER_MODE, make_private_folder
+from torc_framework.system.umask import current_umask
 from torc_framework.system.user import user_folder
 
 RUNTIME_VARIABLE: Final = "XDG_RUNTIME_DIR"
@@ -74,11 +75,10 @@ def server_name(database: Path) -> str:
         OSError: the database file does not exist, or facts of this machine cannot be read.
     """
     file = database.stat()
-    umask = os.umask(0o077)
-    os.umask(umask)
     facts = [torc_framework.__version__, sys.version, sys.executable, boot_id(), file.st_dev, file.st_ino]
     facts += [os.readlink("/proc/self/ns/net"), os.readlink("/proc/self/ns/pid")]  # noqa: PTH115 - no paths
-    facts += [os.geteuid(), os.getegid(), umask, os.nice(0), *map(resource.getrlimit, _LIMITS), *_control_groups()]
+    facts += [os.geteuid(), os.getegid(), current_umask(), os.nice(0)]
+    facts += [*map(resource.getrlimit, _LIMITS), *_control_groups()]
     parts = [str(fact).encode() for fact in facts]
     return f"{database_digest(database)}-{_digest([*parts, *_source_files()])}"
 

@@ -17,6 +17,7 @@ from torc_framework.errors import UserError
 from torc_framework.logs.bundle_metadata import METADATA
 from torc_framework.logs.log_names import LogName, read_name
 from torc_framework.logs.log_sources import open_log, walk
+from torc_framework.system.umask import current_umask
 
 _SECRET: Final = re.compile(
     rb"(?im)^((?:export +|declare -x +)?[a-z0-9_]*"
@@ -130,18 +131,12 @@ def _write(
                         _add(archive, inside, _SECRET.sub(rb"\1=(hidden)", content))
                     else:
                         _add_file(archive, inside, file)
-        unfinished.chmod(0o644 & ~_umask())
+        unfinished.chmod(0o644 & ~current_umask())
         unfinished.replace(path)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
     return skipped
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def _entry(name: str, size: int, mtime: float) -> tarfile.TarInfo:

@@ -11,6 +11,7 @@ from attrs import Factory, define
 
 from torc_framework.entry_points import HOOKS_GROUP, InstalledEntryPoint, entry_points
 from torc_framework.plugins.project_folders import ProjectFolder, import_project_plugin
+from torc_framework.plugins.watched_calls import watched_call
 
 _log = logging.getLogger(__name__)
 
@@ -65,6 +66,16 @@ class PluginCandidate:
     load: Callable[[], object]
     entry: InstalledEntryPoint | None = None
     cause: BaseException | None = None
+
+    def load_watched(self) -> object:
+        """Import and return it; a person may end the wait, and what it changes in the process is restored.
+
+        Raises:
+            BaseException: what its import raises; `PluginError` if a person ended the wait.
+        """
+        if self.info.kind is PluginKind.BUILT_IN:
+            return self.load()
+        return watched_call(self.info.name, "its import", self.load)
 
     def fail(self, message: str, cause: BaseException | None = None) -> None:
         """Record why the plugin cannot be used."""

@@ -1,22 +1,17 @@
 """The plugin manager: registers plugins in a fixed order and calls their hooks.
 
-pluggy holds the specifications and the registrations. The manager calls the implementations of a hook itself, because
-in pluggy one exception ends the whole call; here the other implementations are still called.
-
 Environment: ``TORC_DISABLE_PLUGINS=a,b`` leaves plugins out, ``TORC_TRACE_PLUGINS=1`` writes every call with its answer
 to standard error.
 """
 
 import logging
 import os
-import sys
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pluggy
-from attrs import evolve, frozen
+from attrs import evolve
 
 from torc_framework import hookspecs
 from torc_framework.distributions import distribution_of, how_to_get
@@ -39,7 +34,7 @@ from torc_framework.plugins.answer_checks import (
     options_class,
     rule_match,
 )
-from torc_framework.plugins.deferred_plugin import argument_names, deferred_plugin, hook_facts
+from torc_framework.plugins.deferred_plugin import deferred_plugin, hook_facts
 from torc_framework.plugins.discovery import (
     PluginCandidate,
     PluginInfo,
@@ -53,7 +48,8 @@ from torc_framework.plugins.discovery import (
     project_plugins,
     registration_order,
 )
-from torc_framework.plugins.hook_checks import ARGUMENTS, implemented_hooks
+from torc_framework.plugins.hook_calls import FailedAnswer, HookCalls
+from torc_framework.plugins.hook_checks import implemented_hooks
 from torc_framework.plugins.known_plugins import KnownPlugins, PluginFacts
 from torc_framework.plugins.project_folders import ProjectFolder, find_project_folders
 
@@ -68,13 +64,6 @@ _OFFERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "torc_log_patterns": list_of(LogPattern),
 }
 """The hooks that only offer something, with the check of their answer."""
-
-
-@frozen
-class _FailedAnswer:
-    """The outcome of a plugin that raised, or whose answer the hook does not permit."""
-
-    error: Exception
 
 
 class PluginManager:
@@ -98,8 +87,7 @@ class PluginManager:
     ) -> None:
         self._folders = folders
         self._candidates = sorted(candidates, key=lambda candidate: candidate.info.name)
-        self._trace = trace
-        self._logged_errors: set[tuple[str, str]] = set()
+        self._calls = HookCalls(trace=trace)
         self._known = known
         self._deferred: dict[str, PluginFacts] = {}
         self._undeferred: set[str] = set()
@@ -160,8 +148,9 @@ class PluginManager:
         self._import(self._deferred)
         by_name = {candidate.info.name: candidate for candidate in self._candidates if candidate.info.error is None}
         for hook, check in _OFFERS.items():
-            for name, outcome in self._ask(hook, check):
-                if isinstance(outcome, _FailedAnswer) and (candidate := by_name.pop(name, None)) is not None:
+            failed = {candidate.info.name for candidate in self._candidates if candidate.info.error is not None}
+            for name, outcome in self._calls.ask(hook, check, without=failed):
+                if isinstance(outcome, FailedAnswer) and (candidate := by_name.pop(name, None)) is not None:
                     candidate.fail(f"raised in {hook}: {describe_error(outcome.error)}", outcome.error)
         for candidate in by_name.values():
             info = candidate.info
@@ -181,8 +170,9 @@ class PluginManager:
             if facts is None or not any(each.hook in hooks for each in facts.hooks):
                 continue
             try:
-                candidate.load()  # its stand-in calls what is imported now
-            except (Exception, SystemExit):
+                candidate.load_watched()  # its stand-in calls what is imported now
+            except (Exception, SystemExit) as error:
+                _set_aside(candidate, error)
                 failed.append(candidate.info.name)
         self._import(failed)
 
@@ -203,7 +193,8 @@ class PluginManager:
         self._deferred.clear()
         for candidate in registration_order(self._candidates):
             self._register(candidate)
-        self._chains = {name: self._chain(name) for name in ARGUMENTS}
+        built_in = {each.info.name for each in self._candidates if each.info.kind is PluginKind.BUILT_IN}
+        self._calls.use(self._pluggy, unwatched=built_in)
 
     def _register(self, candidate: PluginCandidate) -> None:
         """Register a plugin, or a stand-in for one of which enough is known."""
@@ -215,17 +206,15 @@ class PluginManager:
             if facts is not None:
                 self._deferred[info.name] = facts
                 info.hooks = sorted(hook.hook for hook in facts.hooks)
-                self._pluggy.register(deferred_plugin(info.name, facts, candidate.load), info.name)
+                self._pluggy.register(deferred_plugin(info.name, facts, candidate.load_watched), info.name)
                 return
-            plugin = candidate.load()
+            plugin = candidate.load_watched()
             hooks = implemented_hooks(self._pluggy, plugin, info.name)
             info.hooks = sorted(hooks.values())
             self._pluggy.register(plugin, info.name)
             self._note(candidate, plugin, hooks)
         except (Exception, SystemExit) as error:  # a plugin's import may do anything, also sys.exit()
-            info.hooks = []
-            candidate.fail(describe_error(error), error)
-            _log.warning("plugin %s (%s) cannot be used: %s", info.name, origin_of(info), info.error)
+            _set_aside(candidate, error)
 
     def _facts(self, candidate: PluginCandidate) -> PluginFacts | None:
         """Return what is known of a plugin; None if it has to be imported."""
@@ -242,59 +231,6 @@ class PluginManager:
             own = [each for each in getattr(self._pluggy.hook, hook).get_hookimpls() if each.plugin is plugin]
             found.update({each.function: hook_facts(each, hook, attribute) for each in own})
         self._known.note(candidate.entry, found)
-
-    def _chain(self, hook: str) -> "list[pluggy.HookImpl]":
-        """Return the implementations of a hook in the order in which they are called."""
-        return list(reversed(getattr(self._pluggy.hook, hook).get_hookimpls()))
-
-    # --- calls ------------------------------------------------------------------------------------
-
-    def _ask(
-        self, hook: str, check: Callable[[Any], _T], *, without: Collection[str] = (), **arguments: Any
-    ) -> Iterator[tuple[str, _T | _FailedAnswer]]:
-        """Call a hook of all other plugins in order; yield each plugin's name and checked answer, unless it is None."""
-        for implementation in self._chains[hook]:
-            name, began = implementation.plugin_name, time.perf_counter()
-            if name in without:
-                continue
-            outcome: _T | _FailedAnswer
-            try:
-                answer = implementation.function(*[arguments[each] for each in argument_names(implementation)])
-                if answer is None:
-                    self._traced(hook, name, began, None)
-                    continue
-                outcome = check(answer)
-            except (Exception, SystemExit) as error:
-                outcome = _FailedAnswer(
-                    error if isinstance(error, Exception) else PluginError(f"it called exit ({error})")
-                )
-                self._log_error(hook, name, error)
-            self._traced(hook, name, began, outcome)
-            yield name, outcome
-
-    def _first(self, hook: str, check: Callable[[Any], _T], **arguments: Any) -> _T | None:
-        """Return the first answer that is not None; plugins that raise are passed over."""
-        for _, outcome in self._ask(hook, check, **arguments):
-            if not isinstance(outcome, _FailedAnswer):
-                return outcome
-        return None
-
-    def _all(self, hook: str, check: Callable[[Any], _T], **arguments: Any) -> list[tuple[str, _T]]:
-        """Return all answers with the names of their plugins; plugins that raise are passed over."""
-        answers = self._ask(hook, check, **arguments)
-        return [(name, outcome) for name, outcome in answers if not isinstance(outcome, _FailedAnswer)]
-
-    def _log_error(self, hook: str, plugin: str, error: BaseException) -> None:
-        """Log a plugin's error: as a warning for the first one in each hook, with the traceback at level debug."""
-        level = logging.DEBUG if (plugin, hook) in self._logged_errors else logging.WARNING
-        self._logged_errors.add((plugin, hook))
-        _log.log(level, "plugin %s raised in %s: %s", plugin, hook, describe_error(error))
-        _log.debug("traceback of plugin %s in %s", plugin, hook, exc_info=error)
-
-    def _traced(self, hook: str, plugin: str, began: float, outcome: object) -> None:
-        if self._trace:
-            shown = f"raised {describe_error(outcome.error)}" if isinstance(outcome, _FailedAnswer) else repr(outcome)
-            print(f"torc: {hook} {plugin} {1e3 * (time.perf_counter() - began):.2f} ms: {shown}", file=sys.stderr)
 
     # --- the hooks --------------------------------------------------------------------------------
 
@@ -397,8 +333,8 @@ class PluginManager:
             if candidate.info.error is not None:
                 troubles.append((candidate.info.name, candidate.cause or PluginError(candidate.info.error)))
         entries = {candidate.info.name: candidate.entry for candidate in self._candidates}
-        for plugin, outcome in self._ask("torc_executors", executor_classes, without=without):
-            if isinstance(outcome, _FailedAnswer):
+        for plugin, outcome in self._calls.ask("torc_executors", executor_classes, without=without):
+            if isinstance(outcome, FailedAnswer):
                 troubles.append((plugin, outcome.error))
                 continue
             if self._known is not None and (entry := entries[plugin]) is not None:
@@ -417,8 +353,8 @@ class PluginManager:
         """
         schema: dict[str, Mapping[str, Any]] = {}
         owners: dict[str, str] = {}
-        for plugin, outcome in self._ask("torc_failure_rule_keys", mapping):
-            if isinstance(outcome, _FailedAnswer):
+        for plugin, outcome in self._calls.ask("torc_failure_rule_keys", mapping):
+            if isinstance(outcome, FailedAnswer):
                 raise PluginError(f"plugin {plugin} could not name its failure rule keys") from outcome.error
             for key, fragment in outcome.items():
                 if key in CORE_RULE_KEYS:
@@ -436,7 +372,7 @@ class PluginManager:
         """
         types: dict[str, ActionType] = {}
         owners: dict[str, str] = {}
-        for plugin, offered in self._all("torc_action_types", list_of(ActionType)):
+        for plugin, offered in self._calls.all("torc_action_types", list_of(ActionType)):
             for action_type in offered:
                 if action_type.name in owners:
                     raise PluginError(
@@ -448,52 +384,60 @@ class PluginManager:
     def hpc_profiles(self) -> dict[str, HpcProfile]:
         """Return the HPC profiles by name; of several with one name, that of the first plugin."""
         profiles: dict[str, HpcProfile] = {}
-        for _, offered in self._all("torc_hpc_profiles", list_of(HpcProfile)):
+        for _, offered in self._calls.all("torc_hpc_profiles", list_of(HpcProfile)):
             for profile in offered:
                 profiles.setdefault(profile.name, profile)
         return profiles
 
     def classify(self, observation: ExitObservation) -> ExitVerdict:
         """Return the classification of an ending; `ExitClass.UNKNOWN` if no plugin answers."""
-        verdict = self._first("torc_classify_exit", instance_of(ExitVerdict), observation=observation)
+        verdict = self._calls.first("torc_classify_exit", instance_of(ExitVerdict), observation=observation)
         return verdict or ExitVerdict(ExitClass.UNKNOWN, "no classifier had an opinion", confidence=0.0)
 
     def judges_clean_exits(self) -> bool:
         """Return whether a plugin may classify the exit with code 0 of a job without output files as a failure."""
-        return not all(
-            hookspecs.is_declared_to_accept_clean_exits(each.function) for each in self._chains["torc_classify_exit"]
-        )
+        classifiers = self._calls.chains["torc_classify_exit"]
+        return not all(hookspecs.is_declared_to_accept_clean_exits(each.function) for each in classifiers)
 
     def match_failure(self, rule: FailureRule, failure: Failure) -> RuleAction | None:
         """Return the action of a rule that matches a failure; None if it does not match or no plugin answers."""
-        answer = self._first("torc_match_failure", rule_match, rule=rule, failure=failure)
+        answer = self._calls.first("torc_match_failure", rule_match, rule=rule, failure=failure)
         return RuleAction.RETRY if answer is True else answer or None
 
     def decide_recovery(self, job: FailedJob) -> RecoveryDecision | None:
         """Return the first policy's decision on a failed job, with the policy's name; None if no policy answers."""
-        for plugin, answer in self._ask("torc_decide_recovery", instance_of(RecoveryDecision), job=job):
-            if not isinstance(answer, _FailedAnswer):
+        for plugin, answer in self._calls.ask("torc_decide_recovery", instance_of(RecoveryDecision), job=job):
+            if not isinstance(answer, FailedAnswer):
                 return evolve(answer, decided_by=plugin)
         return None
 
     def recovery_options(self) -> dict[str, type[Any]]:
         """Return the options classes of recovery policies by plugin, in the order of the plugins."""
-        return dict(self._all("torc_recovery_options", options_class))
+        return dict(self._calls.all("torc_recovery_options", options_class))
 
     def classify_pending(self, failures: Sequence[Failure], context: PendingContext) -> dict[int, PendingVerdict]:
         """Return verdicts on jobs that wait for one, by job id; of several, that of the first plugin."""
         verdicts: dict[int, PendingVerdict] = {}
         check = mapping_of(PendingVerdict)
-        for plugin, answer in self._all("torc_classify_pending", check, failures=failures, context=context):
+        for plugin, answer in self._calls.all("torc_classify_pending", check, failures=failures, context=context):
             for job_id, verdict in answer.items():
                 verdicts.setdefault(job_id, verdict if verdict.judge else evolve(verdict, judge=plugin))
         return verdicts
 
     def log_patterns(self) -> list[LogPattern]:
         """Return all log patterns, in the order of the plugins."""
-        return [pattern for _, offered in self._all("torc_log_patterns", list_of(LogPattern)) for pattern in offered]
+        answers = self._calls.all("torc_log_patterns", list_of(LogPattern))
+        return [pattern for _, offered in answers for pattern in offered]
 
     def emit(self, event: Mapping[str, Any]) -> None:
         """Pass an event to all plugins."""
-        for _ in self._ask("torc_on_event", lambda answer: answer, event=event):
+        for _ in self._calls.ask("torc_on_event", lambda answer: answer, event=event):
             pass
+
+
+def _set_aside(candidate: PluginCandidate, error: BaseException) -> None:
+    """Mark a plugin that cannot be imported or registered, with a warning."""
+    info = candidate.info
+    info.hooks = []
+    candidate.fail(describe_error(error), error)
+    _log.warning("plugin %s (%s) cannot be used: %s", info.name, origin_of(info), info.error)

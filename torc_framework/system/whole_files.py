@@ -8,6 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
+from torc_framework.system.umask import current_umask
+
 _NEW_FILE_MODE: Final = 0o666
 """Mode of a new file before the umask is applied, as `open` has it."""
 
@@ -33,7 +35,7 @@ def open_whole(path: Path) -> Iterator[IO[bytes]]:
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
-        unfinished.chmod(_NEW_FILE_MODE & ~_umask() if mode is None else stat.S_IMODE(mode))
+        unfinished.chmod(_NEW_FILE_MODE & ~current_umask() if mode is None else stat.S_IMODE(mode))
         unfinished.replace(path)
     except BaseException:
         unfinished.unlink(missing_ok=True)
@@ -44,9 +46,3 @@ def _existing_mode(path: Path) -> int | None:
     with suppress(FileNotFoundError):
         return path.stat().st_mode
     return None
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

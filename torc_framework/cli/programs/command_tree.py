@@ -19,7 +19,6 @@ from torc_framework.cli.shared.app import (
 )
 from torc_framework.cli.shared.help_pages import CONTEXT_SETTINGS, HelpPages
 from torc_framework.entry_points import InstalledEntryPoint
-from torc_framework.system.compiled_classes import use_kept_code
 
 COMMAND_SECTIONS: Final = {
     "Run workflows": {
@@ -94,7 +93,6 @@ class ProgramCommand(HelpPages, FastParameters, TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Import the module of the command that is called."""
-        use_kept_code()
         name = args[0]
         if name in CORE_COMMANDS:
             command = typer.main.get_command(

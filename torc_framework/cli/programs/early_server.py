@@ -10,12 +10,10 @@ import sys
 
 from torc_framework.cli.programs import torc_server
 from torc_framework.errors import ExitStatus
-from torc_framework.system.compiled_classes import use_kept_code
 
 
 def main() -> int:
     """Import, read, and run the server; return the exit code of the process."""
-    use_kept_code()
     from torc_framework.server.process.serve import import_application
 
     import_application()

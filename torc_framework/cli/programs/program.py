@@ -9,7 +9,6 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
 from torc_framework.errors import ExitStatus, TorcError
-from torc_framework.system.compiled_classes import keep_new_code
 from torc_framework.system.garbage_collection import THRESHOLDS
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ def run_program(arguments: list[str], *, is_process: bool, early: "EarlyServerPr
     gc.set_threshold(*THRESHOLDS)  # imports make hundreds of thousands of objects that stay
     try:
         code = _run_cleaned(arguments, early)
-        keep_new_code()
     except KeyboardInterrupt:  # before the session began, or after it ended
         code = ExitStatus.INTERRUPTED
     # Only the interpreter's shutdown is left: a Ctrl-C during it would change the exit code.

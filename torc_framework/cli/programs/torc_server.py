@@ -16,7 +16,6 @@ from torc_framework.cli.programs.program_parser import ProgramParser
 from torc_framework.cli.programs.server_flags import add_settings, given_settings
 from torc_framework.errors import ConfigError, ExitStatus, TorcError
 from torc_framework.server.settings import DATABASE_VARIABLE, TOKEN_VARIABLE, ServerSettings
-from torc_framework.system.compiled_classes import keep_new_code, use_kept_code
 from torc_framework.system.private_files import make_private_folder
 from torc_framework.text.terminal import cleaned_output
 
@@ -142,7 +141,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _execute(words: Sequence[str]) -> int:
-    use_kept_code()
     arguments = _parser(with_service="service" in words, with_kept="kept" in words).parse_args(words)
     try:
         code: int = arguments.work(arguments)
@@ -151,7 +149,6 @@ def _execute(words: Sequence[str]) -> int:
         return error.exit_status
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
-    keep_new_code()
     if getattr(arguments, "parent_fd", None) is not None:
         _exit_at_once(code)
     return code

@@ -316,8 +316,12 @@ def load_plugin_command(ctx: Any, name: str, entries: Sequence[InstalledEntryPoi
     if len(entries) > 1:
         owners = " and from ".join(_distribution_of(entry) for entry in entries)
         raise PluginError(f"command {name!r} comes from {owners}; uninstall all but one")
+    from torc_framework.plugins.watched_calls import watched_call
+
     try:
-        command = typer.main.get_command(entries[0].load())
+        command = typer.main.get_command(
+            watched_call(entries[0].distribution or name, "the import of a command", entries[0].load)
+        )
     except Exception as error:
         raise PluginError(f"command {name!r} of {_distribution_of(entries[0])} cannot be used: {error}") from error
     command.name = name

@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 
 from torc_framework.errors import ExecutorError, TorcError
 from torc_framework.executors import Adoption, Launcher, LauncherEvent, LaunchSite
+from torc_framework.plugins.watched_calls import restoring_call
 
 
 def _is_json(answer: object) -> bool:
@@ -38,6 +39,11 @@ _ANSWERS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
 """For each method with an answer that the runner needs: its name for people, and whether an answer is one."""
 
 
+_SETTING_UP: Final = frozenset({"__init__", "sites", "require_access", "launch_site", "adopt", "close", "abandon"})
+"""Methods in which libraries of an executor begin and end their work, so that what they change is restored; the others
+are called too often."""
+
+
 def guarded_call(label: str, method: str, call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     """Call a method of an executor and return its answer.
 
@@ -53,7 +59,10 @@ def guarded_call(label: str, method: str, call: Callable[..., Any], *arguments: 
         ExecutorError: it raised anything else, or its answer is not one that the contract permits.
     """
     try:
-        answer = call(*arguments, **named)
+        if method in _SETTING_UP:
+            answer = restoring_call(label, method, call, *arguments, **named)
+        else:
+            answer = call(*arguments, **named)
         expected = _ANSWERS.get(method)
         is_permitted = expected is None or expected[1](answer)
     except TorcError:

@@ -5,6 +5,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
+from torc_framework.plugins.watched_calls import end_wait
 from torc_framework.runner.process.wakeup import Wakeup
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -37,6 +38,7 @@ class RunnerSignals:
     def _note(self, number: int, _: FrameType | None) -> None:
         self.count += 1
         self.last = signal.Signals(number).name
+        end_wait(self.count)
 
     def relay(self, name: str) -> None:
         """Count a signal that the main thread has received, and wake the runner."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from torc_framework.errors import LaunchError
+from torc_framework.plugins.watched_calls import is_stuck
 from torc_framework.runner.process.settings import RunListeners, RunOutcome
 from torc_framework.runner.process.signals import RunnerSignals
 from torc_framework.runner.process.site_group import SiteGroup, SiteMember
@@ -70,7 +71,7 @@ class SiteRunners:
             self._interrupt("SIGINT")  # the signals are not handled here; the jobs are stopped all the same
             self._stop_trying()
             for worker in self._workers:
-                while worker.has_runner:
+                while worker.has_runner and not is_stuck(worker.thread):
                     worker.thread.join(LOOK_S)
             raise
         finally:
@@ -87,6 +88,9 @@ class SiteRunners:
                 self._interrupt(self._signals.last)
             if relayed or self._group.is_over or self._is_complete:
                 self._stop_trying()
+            living = [worker.thread for worker in self._workers if worker.thread.is_alive()]
+            if relayed > 1 and living and all(map(is_stuck, living)):
+                raise KeyboardInterrupt  # plugins do not return; the next run takes over what these runners hold
             is_late = self._is_complete or relayed > 1 or (relayed == 1 and time.monotonic() - since >= LEAVE_S)
             if is_late and not any(worker.has_runner for worker in self._workers):
                 return  # what is still being made holds no job
