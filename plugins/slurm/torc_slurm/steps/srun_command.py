@@ -19,7 +19,7 @@ _MIB: Final = 1024**2
 _CHANGE_FOLDER: Final = 'cd -- "$1" || exit 126; shift; exec "$@"'
 """Changes to the working directory, or fails. Slurm 22.05.8 would run a task in /tmp if it is missing (measured)."""
 STEPS_OF_JOBS: Final = "SLURM_OVERLAP=1"
-"""Lets an ``srun`` of a job share the resources of the job's step, for which it would otherwise wait until the time limit.
+"""Lets an ``srun`` of a job share the resources of the job's step, for which it would else wait until the time limit.
 Only the tasks have it: the step's own srun has to wait for resources (measured with Slurm 22.05.8)."""
 _ONE_STREAM: Final = "exec 2>&1; "
 """Makes standard error the stream of standard output: srun would write two streams in an order of its own."""
