@@ -125,6 +125,7 @@ class EmbeddedServer:
 
         Raises:
             ConfigError: the database cannot be used.
+            ServerUnreachableError: the server of the database does not answer.
             OperatorError: the server ended for another reason or took too long; the message contains its own.
         """
         if self._url is None:
@@ -154,6 +155,8 @@ class EmbeddedServer:
         error_line = self.last_error_line
         if server is not None and server.process.returncode == ExitStatus.USAGE and error_line:
             return ConfigError(error_line)
+        if server is not None and server.process.returncode == ExitStatus.UNAVAILABLE and error_line:
+            return ServerUnreachableError(error_line)
         where = f" on {self.database}" if isinstance(self.database, Path) else ""  # a URL may hold a password
         return OperatorError(f"the embedded server{where} {what}{': ' + error_line if error_line else ''}")
 
