@@ -145,6 +145,8 @@ class TuiApp(TerminalApp):
         """Show how long the server has not answered."""
         state, was_slow = self.setup.state, self.setup.state.is_slow
         state.silent_s = self.fetcher.longest_s()
+        if state.is_silent and not state.silent_s:  # a server that is stopped ends no event stream
+            self.ask("ping", lambda client: client.ping(), lambda _: None)
         if was_slow or state.is_slow or state.away_since is not None or not self.setup.has_server:
             self.main.show_header()
 
