@@ -382,7 +382,7 @@ def begin(work: Path, torc_env: dict[str, str]) -> Iterator[Any]:
 
     def start(*arguments: object) -> "subprocess.Popen[bytes]":
         with (work / "said").open("wb") as said:
-            command = [BIN / "torc", *map(str, arguments)]
+            command = [str(BIN / "torc"), *map(str, arguments)]
             process = subprocess.Popen(
                 command, cwd=work, env=torc_env, stdin=subprocess.DEVNULL, stdout=said, stderr=said
             )

@@ -104,7 +104,9 @@ class EmbeddedServer:
         try:
             self._server = start_process_with_retry(self._start_process)
         except OSError as error:
-            raise ServerUnreachableError(f"the embedded server could not be started: {error.strerror}") from error
+            unreachable = ServerUnreachableError(f"the embedded server could not be started: {error.strerror}")
+            unreachable.is_permanent = True  # it was tried for a while
+            raise unreachable from error
 
     def _start_process(self) -> ServerProcess:
         """Start and return the process, or let the one that was started early serve."""

@@ -112,7 +112,6 @@ class TuiApp(TerminalApp):
         on_failure: Callable[[], None] = lambda: None,
     ) -> None:
         """Carry out a request in a thread; the answer comes to the screens, a failure to the footer."""
-
         about = None if self.main.workflow is None else self.main.workflow.id
 
         def take(answer: Any) -> None:

@@ -53,10 +53,7 @@ def map_function_to_jobs(
         params: Inputs: JSON values, dataclasses, attrs classes or pydantic models. A function whose second parameter is
             annotated with such a class gets an instance of it; other functions get plain values.
         postprocess_func: A function, or the name of one in the same module, that is called with the list of all
-            results, in the order of ``params``, when all jobs have completed. A result of None is ``{}`` in the list.
-            If a call fails, the job of this function is canceled, unless ``cancel_on_blocking_job_failure`` of its
-            record is set to False: then the list has a `FailedCall` in the place of the result of each call that
-            failed. It has nothing for a job that has not finished.
+            results, in the order of ``params``, when all jobs have completed; None is ``{}``. See also `FailedCall`.
         module_directory: Folder of the module if it is neither installed nor in the working folder.
         resource_requirements_id: Resource requirements of each job.
         scheduler_id: Scheduler that each job is bound to.
