@@ -22,9 +22,9 @@ MAX_ERROR_CHARACTERS: Final = 2000
 class FailedCall:
     """A call of a mapped function that failed, in the place of its result.
 
-    The function for all results of `map_function_to_jobs` gets it if ``cancel_on_blocking_job_failure`` in the record of
-    its job is set to False; otherwise that job is canceled when a call fails. A job that has not finished has no place
-    in the list.
+    The function for all results of `map_function_to_jobs` gets it if ``cancel_on_blocking_job_failure`` in the record
+    of its job is set to False; otherwise that job is canceled when a call fails. A job that has not finished has no
+    place in the list.
 
     Attributes:
         job_name: Name of the job.
