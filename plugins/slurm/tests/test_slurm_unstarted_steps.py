@@ -21,6 +21,7 @@ AT_LIMIT: dict[str, Any] = {"scheduler_state": "TIMEOUT", "signal": 15}
     [
         (f"begins\n{WAITS}srun: Cancelled pending job step with signal 15\n", AT_LIMIT, True),
         (WAITS, {"stop_reason": StopReason.RUNTIME_LIMIT, "signal": 9}, True),
+        ("srun: Cancelled pending job step with signal 15\n", AT_LIMIT, True),
         (WAITS + CREATED, AT_LIMIT, False),  # it only waited for another step of the job
         ("a job that prints step creation temporarily disabled\n", AT_LIMIT, False),
         (WAITS + "x" * 99_999, AT_LIMIT, False),
@@ -41,7 +42,7 @@ def test_a_job_that_waits_for_a_step_until_its_limit(
     assert (verdict is not None) == is_launch_failure, verdict
     if verdict is not None:
         assert verdict.exit_class is ExitClass.LAUNCH_FAILURE
-        assert "step creation temporarily disabled" in verdict.reason
+        assert "step creation temporarily disabled" in verdict.reason or "pending job step" in verdict.reason
         assert "--overlap" in verdict.reason
 
 

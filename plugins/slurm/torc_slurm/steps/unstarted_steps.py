@@ -17,7 +17,10 @@ UNSTARTED_STEP: Final = "unstarted_step"
 """srun's message about a step that it could not create, in `ExitObservation.raw`."""
 TAIL_BYTES: Final = 16 * 1024
 """How much of the end of an attempt's standard error is searched."""
-_WAITS: Final = re.compile(r"^srun: .*[Ss]tep creation (?:still )?(?:temporarily )?disabled.*", re.MULTILINE)
+_WAITS: Final = re.compile(
+    r"^srun: (?:.*[Ss]tep creation (?:still )?(?:temporarily )?disabled|Cancelled pending job step\b).*", re.MULTILINE
+)
+"""What srun writes while it waits for a step, and at the end of the wait by a signal (Slurm 22.05.8)."""
 _CREATED: Final = re.compile(r"^srun: Step created for ", re.MULTILINE)
 
 
