@@ -7,7 +7,7 @@ from typing import Any
 
 from client_calls import Request, methods, requests
 
-from torc_framework.client import TorcClient, make_api, map_function_to_jobs
+from torc_framework.client import FailedCall, TorcClient, make_api, map_function_to_jobs
 from torc_framework.client.calls.access_groups import AccessCalls
 from torc_framework.client.calls.base import ClientBase
 from torc_framework.client.calls.jobs import JobCalls
@@ -44,6 +44,7 @@ def client() -> str:
         "## Functions\n",
         *_entry("make_api", make_api),
         *_entry("map_function_to_jobs", map_function_to_jobs),
+        *_entry("FailedCall", FailedCall),
         "## The client\n",
         _markdown(TorcClient),
         "",

@@ -5,7 +5,10 @@ name that no installed plugin offers use it to name the distribution that does.
 """
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Final, NamedTuple
+
+from torc_framework.errors import TorcError, UserError
 
 ANY: Final = "*"
 """Name of an offer of which any one serves."""
@@ -45,6 +48,24 @@ def install_command(folder: str, name: str) -> str:
 def install_extra(extra: str) -> str:
     """Return the commands that install an extra of the framework, such as ``mcp``."""
     return install_command(f".[{extra}]", f"torc-framework[{extra}]")
+
+
+def require_extra(extra: str, module: str, what: str, kind: type[TorcError] = UserError) -> None:
+    """Refuse to continue without the library of an extra.
+
+    Args:
+        extra: The extra, such as ``tui``.
+        module: A module that it installs.
+        what: What the library is for.
+        kind: The class of the error.
+
+    Raises:
+        TorcError: the module cannot be imported; the message has the command that installs it.
+    """
+    try:
+        import_module(module)
+    except ImportError as error:
+        raise kind(f"the library for {what} is missing ({error}); install it with: {install_extra(extra)}") from error
 
 
 DISTRIBUTIONS: Final = (

@@ -68,9 +68,14 @@ class OperatorError(TorcError):
 
 
 class ServerUnreachableError(OperatorError):
-    """No server answered at the given URL."""
+    """No server answered at the given URL.
+
+    Attributes:
+        is_permanent: Another try cannot succeed before a person has changed something, such as the name of the host.
+    """
 
     exit_status = ExitStatus.UNAVAILABLE
+    is_permanent: bool = False
 
 
 class ApiError(OperatorError):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 from attrs import define, field
-from runner_bench import Bench, job
+from runner_bench import Bench, job, requirements
 
 from torc_framework.allocations import unanswered_requests
 from torc_framework.allocations.allocators import context_without_runner
@@ -19,7 +19,12 @@ from torc_framework.allocations.records import open_allocations, open_requests
 from torc_framework.allocations.unanswered_requests import refuse_requests, resolve_requests
 from torc_framework.errors import AllocationError, AllocationUnknownError, NodeRequestInterrupted
 from torc_framework.executors import Allocation, AllocationRequest, Allocator, Capabilities, RunnerStart
-from torc_framework.models.records import ComputeNodeRecord, ScheduledComputeNodeRecord, WorkflowRecord
+from torc_framework.models.records import (
+    ComputeNodeRecord,
+    ScheduledComputeNodeRecord,
+    SlurmSchedulerRecord,
+    WorkflowRecord,
+)
 from torc_framework.system.process_identity import this_process
 
 
@@ -298,3 +303,46 @@ def test_a_runner_records_the_allocation_that_its_environment_names(bench: Bench
     (node,) = bench.client.find(ComputeNodeRecord, workflow_id=workflow_id)
     assert node.compute_node_type == "shop"
     assert node.scheduler["scheduler_id"] == record.id
+
+
+class BatchAllocator(FakeAllocator):
+    """Needs a scheduler with a walltime."""
+
+    scheduler_kind = "slurm_schedulers"
+
+
+@pytest.mark.parametrize(
+    ("bound", "asked", "is_refused"),
+    [
+        pytest.param({"long": 0}, 0, True, id="its only job asks for the whole walltime"),
+        pytest.param({"long": 0, "short": 0}, 0, False, id="another job fits"),
+        pytest.param({"long": None}, 0, False, id="a free job, which fits into the other scheduler"),
+        pytest.param({"longest": None}, 1, True, id="a free job, which fits into none"),
+        pytest.param({"longest": None, "plain": None}, 1, False, id="a job without requirements"),
+    ],
+)
+def test_nodes_on_which_no_job_would_start_are_not_requested(
+    bench: Bench, system: FakeSystem, bound: dict[str, int | None], asked: int, is_refused: bool
+) -> None:
+    """The message names the walltime that would do; nothing is recorded."""
+    kinds = {"long": "PT1H", "short": "PT1M", "longest": "PT2H"}
+    jobs = [
+        job(name, "true", scheduler=at, resource_requirements=[*kinds].index(name) if name in kinds else None)
+        for name, at in bound.items()
+    ]
+    schedulers = [
+        SlurmSchedulerRecord(workflow_id=0, name=name, account="a", nodes=1, walltime=walltime)
+        for name, walltime in (("hour", "01:00:00"), ("two", "02:00:00"))
+    ]
+    records = [requirements(name, runtime=runtime) for name, runtime in kinds.items()]
+    id_ = bench.create(*jobs, slurm_schedulers=schedulers, resource_requirements=records)
+    ids_ = sorted(each.id or 0 for each in bench.client.find(SlurmSchedulerRecord, workflow_id=id_))
+    allocator = BatchAllocator(FakeAllocator.Options(), context_without_runner(bench.client, id_))
+    wanted = NodeRequest(ids_[asked], Path("output"))
+    if is_refused:
+        with pytest.raises(AllocationError, match=r"no job that waits would start: scheduler .* or more"):
+            obtain_nodes(bench.client, allocator, id_, wanted)
+        assert bench.client.find(ScheduledComputeNodeRecord, workflow_id=id_) == []
+    else:
+        obtain_nodes(bench.client, allocator, id_, wanted)
+    assert len(system.accepted) == (not is_refused)

@@ -57,13 +57,23 @@ esac
 SETTINGS = ["--host=0.0.0.0", "--port=9000", "--json-logs", "--admin-user=eve", "--admin-user=o'neill"]
 
 
-@pytest.mark.parametrize("more", [[], [*SETTINGS, "--run-as", "torc", "--database", "odd $HOME/100% 'x'/t.db"]])
+@pytest.mark.parametrize(
+    "more",
+    [
+        [],
+        [*SETTINGS, "--run-as", "torc", "--database", "odd $HOME/100% 'x'/t.db"],
+        ["--auth-file", "100% 'of' users", "--tls-cert", "c.pem", "--tls-key", "k.pem", "--https"],
+    ],
+)
 @pytest.mark.parametrize("scope", [[], ["--user"]])
 def test_systemd_accepts_the_unit(tmp_path: Path, capsys: Captured, scope: list[str], more: list[str]) -> None:
     """It complains of nothing in it."""
     if which("systemd-analyze") is None:
         assert os.environ.get("CI") != "true", "systemd-analyze is missing: install the package systemd"
         pytest.skip("systemd-analyze is not installed")
+    for word in more:
+        if word.endswith((".pem", "users")):
+            (tmp_path / word).touch()
     if scope:
         more = [word for word in more if word not in ("--run-as", "torc")]
     assert main(["service", "install", "--dry-run", *scope, *more]) == 0
@@ -96,6 +106,61 @@ def test_flags_are_passed_through_and_paths_are_absolute(tmp_path: Path, capsys:
     ]
     assert all(f" {flag} " in f" {flags} " for flag in expected)
     assert len(flags) == len(" ".join(expected))
+
+
+@pytest.mark.parametrize(("scope", "is_copied"), [([], True), (["--run-as", "torc"], True), (["--user"], False)])
+def test_files_with_secrets_are_passed_as_credentials(
+    tmp_path: Path, capsys: Captured, scope: list[str], is_copied: bool
+) -> None:
+    """The service's user has no access to root's file; a user's own service reads the file itself."""
+    install = ["service", "install", *scope, "--dry-run", "--auth-file", "users"]
+    assert main(install) == 2
+    assert f"--auth-file: there is no file '{tmp_path}/users'" in capsys.readouterr().err
+    (tmp_path / "users").touch(0o600)
+    assert main(install) == 0
+    unit = capsys.readouterr().out
+    assert (f"\nLoadCredential=auth_file:{tmp_path}/users\n" in unit) == is_copied
+    assert (" --auth-file=%d/auth_file\n" in unit) == is_copied
+    assert (f" --auth-file={tmp_path}/users " in unit) != is_copied
+
+
+@pytest.mark.parametrize("scope", [[], ["--user"]])
+@pytest.mark.parametrize("url", ["postgresql://me:secret@host/db", "postgresql://host/db?user=me&password=secret"])
+def test_a_password_in_a_url_is_refused_with_the_way_that_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured, scope: list[str], url: str
+) -> None:
+    """As a flag and from the environment; the service reads a file of variables, which the unit does not repeat."""
+    variables = tmp_path / ".config" / "torc" / "server.env"
+    monkeypatch.setattr(systemd_service, "SYSTEM_VARIABLES", variables)
+    install = ["service", "install", *scope, "--dry-run"]
+    monkeypatch.setenv("DATABASE_URL", url)
+    for more in ([], ["--database", url]):
+        assert main([*install, *more]) == 2
+        said = capsys.readouterr().err
+        assert f"write the line DATABASE_URL=URL into {variables}" in said
+        assert "secret" not in said
+    variables.parent.mkdir(parents=True)
+    variables.write_text(f"# of the server\nDATABASE_URL={url}\n")
+    assert main(install) == 0
+    unit = capsys.readouterr().out
+    assert f"\nEnvironmentFile=-{variables}\n" in unit
+    assert "--database" not in unit
+    assert "secret" not in unit
+
+
+def test_a_unit_that_systemd_refuses_is_not_installed(
+    tmp_path: Path, asked: Callable[[], list[str]], capsys: Captured
+) -> None:
+    """Its words are passed on."""
+    analyze = tmp_path / "bin" / "systemd-analyze"
+    analyze.write_text('#!/bin/sh\necho "$5:1: Refusing." >&2\nexit 1\n'.replace("$5", "$(eval echo \\${$#})"))
+    analyze.chmod(0o755)
+    assert main(["service", "install", "--user"]) == 1
+    said = capsys.readouterr().err
+    assert "systemd does not accept the unit, and nothing was installed" in said
+    assert "Refusing." in said
+    assert not (tmp_path / ".config").exists()
+    assert not (tmp_path / "asked").exists()
 
 
 def test_the_unit_names_what_the_service_would_not_find(

@@ -88,11 +88,11 @@ def test_what_is_stored(api: TorcClient, workflow: int, folder: Path, module: st
     common = {"module": module, "module_directory": str(folder.resolve())}
     assert data == {
         "input_1": {**common, "func": "run", "params": {"a": 1}, "job_name": "1"},
-        "output_1": {},
+        "output_1": None,
         "input_2": {**common, "func": "run", "params": 2, "job_name": "2"},
-        "output_2": {},
+        "output_2": None,
         "input_postprocess": {**common, "func": "collect", "job_name": "postprocess"},
-        "postprocess_result": {},
+        "postprocess_result": None,
     }
 
 

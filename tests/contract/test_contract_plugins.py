@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from torc_framework.api import ExitObservation
 from torc_framework.testing import ClassifierContract, MatcherContract, PendingContract, PolicyContract
 
 
@@ -20,6 +21,7 @@ oom, needs_oom = plugin("torc_recovery_oom")
 osmo, needs_osmo = plugin("torc_osmo")
 ai, needs_ai = plugin("torc_recovery_ai")
 sysexits, needs_sysexits = plugin("torc_sysexits")
+slurm, needs_slurm = plugin("torc_slurm")
 
 
 @needs_oom
@@ -58,3 +60,11 @@ class TestSysexits(ClassifierContract):
     """Codes 64 to 78."""
 
     plugin = sysexits
+
+
+@needs_slurm
+class TestSlurmClassifier(ClassifierContract):
+    """Jobs whose own srun got no step."""
+
+    plugin = slurm
+    examples = (ExitObservation("slurm", signal=15, scheduler_state="TIMEOUT", raw={"unstarted_step": "srun: waits"}),)

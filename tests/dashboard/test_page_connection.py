@@ -1,5 +1,7 @@
 """The page when the server goes away, behind a proxy, and for readers who may do less."""
 
+import os
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ from browser_pages import DashPage, open_dash
 from dash_bench import DashProgram, DashReader, running_dash
 from playwright.sync_api import Browser, expect
 from proxies import running_nginx
+from waiting import eventually
 
 BACK_MS = 60_000
 KEEPS_HOST = "proxy_http_version 1.1; proxy_set_header Host $http_host;"
@@ -33,6 +36,28 @@ def test_a_lost_server_is_told_and_found_again(browser: Browser, tmp_path: Path)
             expect(shown.get_by_role("button", name="Run here…").first).to_be_enabled()
             owner.run_to_its_end(workflow)
             expect(shown.locator(".headline")).to_contain_text("completed: 1 job", timeout=BACK_MS)
+            opened.complaints.clear()  # of requests that failed meanwhile
+
+
+def test_a_server_that_is_stopped_is_not_live(browser: Browser, tmp_path: Path) -> None:
+    """It refuses nothing. The age of the data is told, buttons are grey, and the page goes on by itself."""
+    with running_dash(tmp_path, "--standalone", "--database", str(tmp_path / "torc.db")) as dash:
+        owner = dash.owner()
+        workflow = owner.create({"name": "steady", "jobs": [{"name": "a", "command": "true"}]})
+        pid = owner.get("dash/server")["pid"]
+        with open_dash(browser, dash.url) as opened:
+            shown = opened.show(f"w/{workflow}")
+            expect(shown.locator(".connection")).to_have_text("● Live")
+            expect(shown.get_by_role("button", name="Run here…").first).to_be_enabled()
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                expect(shown.locator(".connection.away")).to_contain_text("no answer for", timeout=BACK_MS)
+                expect(shown.get_by_role("button", name="Run here…").first).to_be_disabled()
+                eventually(lambda: owner.get("dash/state")["server"]["state"] == "away")
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            expect(shown.locator(".connection.live")).to_be_visible(timeout=BACK_MS)
+            expect(shown.get_by_role("button", name="Run here…").first).to_be_enabled()
             opened.complaints.clear()  # of requests that failed meanwhile
 
 

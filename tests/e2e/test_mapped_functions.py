@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import attrs
 import pydantic
 import sibling
+from torc_framework.api import FailedCall
 
 
 @dataclass
@@ -55,6 +56,21 @@ def of_named(job_name: str, named: Named) -> None:
 def total(weights: list[Weight]) -> float:
     import late_sibling
     return sum(weight.kg for weight in weights) + late_sibling.MORE
+
+def odd(job_name: str, point: Point) -> Weight:
+    import os, signal
+    if point.x == 3:
+        raise ValueError("three:\\nno")
+    if point.x == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Weight(point, point.x) if point.x != 5 else None
+
+def summary(calls: list[Weight | FailedCall]) -> list:
+    assert {type(each) for each in calls} <= {Weight, FailedCall}
+    return [each if isinstance(each, FailedCall) else each.kg for each in calls]
+
+def plain_summary(calls):
+    return [each if isinstance(each, FailedCall) else "ok" for each in calls]
 
 def breaks(job_name, params):
     print("so far")
@@ -142,6 +158,47 @@ def test_failures_are_told(server: str, torc: Any, project: Path) -> None:
         assert "physics.py" in lines[1]
         assert lines[-2:] == ["ValueError: cannot do 1", "Error: physics.breaks failed"]
         assert "the result of physics.unstorable cannot be stored as JSON" in output["unstorable1"][0]
+
+
+def test_failed_calls_are_values(server: str, torc: Any, project: Path) -> None:
+    """Each names the call and the cause; values of the list's class are still instances. Unfinished ones are absent."""
+    with make_api(server) as api:
+        wid = api.create(WorkflowRecord(name="w", user="tester")).id
+        assert wid is not None
+        rounds: dict[str, tuple[str, list[Any]]] = {
+            "typed_": ("summary", [{"x": n} for n in (2, 3, 4)]),
+            "plain_": ("plain_summary", [{"x": 5}, {"x": 3}]),
+        }
+        for prefix, (collect, inputs) in rounds.items():
+            *_, last = map_function_to_jobs(
+                api,
+                wid,
+                "physics",
+                "odd",
+                inputs,
+                module_directory=project,
+                name_prefix=prefix,
+                postprocess_func=collect,
+            )
+            api.update(JobRecord, last.id or 0, {"cancel_on_blocking_job_failure": False})
+        assert torc("run", wid, env={"TORC_API_URL": server}).returncode == 1
+        data = data_of(api.find(UserDataRecord, workflow_id=wid))
+        three = {"params": {"x": 3}, "status": "failed", "return_code": 1, "error": "ValueError: three:\nno"}
+        four = {"params": {"x": 4}, "status": "failed", "return_code": 137, "error": "ended by SIGKILL"}
+        assert data["typed_postprocess_result"] == [
+            2.0,
+            {"job_name": "typed_2", **three},
+            {"job_name": "typed_3", **four},
+        ]
+        assert data["plain_postprocess_result"] == ["ok", {"job_name": "plain_2", **three}]
+        api.reset_job_status(wid)
+        (last,) = api.find(JobRecord, workflow_id=wid, name="plain_postprocess")
+        identity = {"TORC_WORKFLOW_ID": wid, "TORC_JOB_ID": last.id, "TORC_JOB_NAME": last.name, "TORC_API_URL": server}
+        assert (
+            torc("jobs", "run-postprocess", env={name: str(value) for name, value in identity.items()}).returncode == 0
+        )
+        data = data_of(api.find(UserDataRecord, workflow_id=wid, name="plain_postprocess_result"))
+        assert data == {"plain_postprocess_result": []}  # no job has finished since
 
 
 def test_a_module_that_broke_meanwhile_is_told(server: str, torc: Any, project: Path) -> None:

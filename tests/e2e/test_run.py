@@ -11,6 +11,9 @@ from typing import Any
 
 import psutil
 import pytest
+from postgres_server import PostgresServer
+from programs import BIN
+from server_child import ServerChild
 from waiting import eventually
 
 pytestmark = pytest.mark.e2e
@@ -370,3 +373,60 @@ def test_options_that_an_executor_refuses_create_nothing(torc: Any, work: Path, 
     assert (done.returncode, done.stdout) == (2, "")
     assert flags[1] in done.stderr
     assert json.loads(torc("-f", "json", "workflows", "list").stdout) == []
+
+
+@pytest.fixture
+def begin(work: Path, torc_env: dict[str, str]) -> Iterator[Any]:
+    """Begin ``torc`` with these arguments; return the process when it has said what it waits for."""
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def start(*arguments: object) -> "subprocess.Popen[bytes]":
+        with (work / "said").open("wb") as said:
+            command = [str(BIN / "torc"), *map(str, arguments)]
+            process = subprocess.Popen(
+                command, cwd=work, env=torc_env, stdin=subprocess.DEVNULL, stdout=said, stderr=said
+            )
+        begun.append(process)
+        eventually(lambda: b"waiting for it" in (work / "said").read_bytes() or process.poll() is not None)
+        return process
+
+    yield start
+    for process in begun:
+        process.kill()
+        process.wait()
+
+
+def test_a_run_waits_for_a_server_that_is_away_when_it_begins(torc: Any, begin: Any, work: Path) -> None:
+    """A new workflow and an existing one; Ctrl-C ends the wait. A host that does not exist is an error at once."""
+    (work / "w.yaml").write_text("name: w\njobs: [{name: a, command: echo done > log}]\n")
+    with ServerChild(work) as server:
+        for source in ("w.yaml", 1):
+            server.kill()
+            process = begin("--url", server.url, "run", source)
+            assert process.poll() is None, (work / "said").read_text()
+            server.start()
+            assert process.wait(60) == 0, (work / "said").read_text()
+            assert "The server goes on" in (work / "said").read_text()
+        assert (work / "log").read_text() == "done\n"
+        server.kill()
+        process = begin("--url", server.url, "run", 1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130, (work / "said").read_text()
+        server.start()
+    wrong = torc("--url", "http://no-such-host.invalid:80", "run", "w.yaml")
+    assert (wrong.returncode, "waiting for it" in wrong.stderr) == (3, False), wrong.stderr
+
+
+def test_a_run_waits_for_a_database_that_is_away_when_it_begins(
+    begin: Any, torc: Any, work: Path, postgres: PostgresServer
+) -> None:
+    """A database that does not exist is an error at once."""
+    (work / "w.yaml").write_text("name: w\njobs: [{name: a, command: echo done > log}]\n")
+    with postgres.database() as url:
+        postgres.stop(fast=True)
+        process = begin("--database", url, "run", "w.yaml")
+        assert process.poll() is None, (work / "said").read_text()
+        postgres.start()
+        assert process.wait(60) == 0, (work / "said").read_text()
+    wrong = torc("--database", postgres.url("none"), "run", "w.yaml")
+    assert (wrong.returncode, 'database "none" does not exist' in wrong.stderr) == (2, True), wrong.stderr

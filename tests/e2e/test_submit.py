@@ -294,3 +294,28 @@ def test_a_server_that_nodes_cannot_reach(call: Any, work: Path) -> None:
     (work / "elsewhere").touch()
     assert "the nodes of 'desk' is the node itself" in call("submit", "w.yaml").stderr
     assert (work / "output").is_dir()
+
+
+def test_a_walltime_without_room_is_an_error_only_where_nodes_are_requested(call: Any, url: str, work: Path) -> None:
+    """A run on this machine, creation and dry run warn; the spec is that of many of Torc's examples."""
+    (work / "w.yaml").write_text(
+        "name: equal\njobs: [{name: a, command: echo a > log, scheduler: s, resource_requirements: r}]\n"
+        "resource_requirements: [{name: r, num_cpus: 1, memory: 1m, runtime: PT1H}]\n"
+        "slurm_schedulers: [{name: s, account: x, walltime: '01:00:00'}]\n"
+    )
+    (work / "n.yaml").write_text(
+        (work / "w.yaml").read_text()
+        + "actions: [{trigger_type: on_workflow_start, action_type: schedule_nodes, scheduler: s, "
+        "scheduler_type: desk}]\n"
+    )
+    warned = "would never start; ask for 1 h 03 min or more"
+    refused = call("submit", "n.yaml")
+    assert (refused.returncode, warned in refused.stderr, refused.stderr.count("Error")) == (2, True, 1), refused.stderr
+    assert "n.yaml:4" in refused.stderr
+    for command in (("create", "n.yaml"), ("create", "n.yaml", "--dry-run")):
+        done = call("-f", "json", "workflows", *command)
+        assert done.returncode == 0, done.stderr
+        assert warned in json.loads(done.stdout)["warnings"][0]
+    done = call("run", "w.yaml")
+    assert (done.returncode, done.stderr.count(warned)) == (0, 1), done.stderr
+    assert (work / "log").read_text() == "a\n"

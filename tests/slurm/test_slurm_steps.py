@@ -144,13 +144,19 @@ def test_ends_are_classified_correctly(site: Site) -> None:
 
 
 def test_limits_of_time_are_slurms_own(site: Site) -> None:
-    """With a handler that exits 0, without one, and beside them a job that is canceled from outside."""
+    """With a handler that exits 0, without one; beside them jobs that are canceled from outside or get no step."""
     minute = {"name": "minute", "num_cpus": 1, "memory": "50m", "runtime": "PT20S"}
     workflow = site.create(
         {"name": "late", "command": "sleep 300", "resource_requirements": "minute"},
         {"name": "well", "command": "trap 'exit 0' TERM; sleep 300 & wait", "resource_requirements": "minute"},
         {"name": "canceled", "command": "sleep 300"},
         {"name": "measured", "command": "python3 -c 'import time; x = bytearray(60 << 20); time.sleep(4)'"},
+        {
+            "name": "stepless",
+            "command": "unset SLURM_OVERLAP; srun hostname",
+            "resource_requirements": "minute",
+            "depends_on": ["measured"],
+        },
         requirements=[minute],
     )
     job = site.submit(workflow, *NODE)
@@ -164,8 +170,28 @@ def test_limits_of_time_are_slurms_own(site: Site) -> None:
         assert (results[name]["exit_class"], results[name]["status"]) == ("timeout", "terminated"), results[name]
         assert results[name]["return_code"] == 152
     assert results["canceled"]["exit_class"] == "canceled", results["canceled"]
+    said = site.output(workflow, results["stepless"], ".e")
+    assert results["stepless"]["exit_class"] == "launch_failure", (results["stepless"], said)
+    assert "let it have --overlap" in results["stepless"]["reason"]
     assert results["measured"]["status"] == "completed"
     assert 50 << 20 < results["measured"]["peak_memory_bytes"] < 90 << 20, results["measured"]
+
+
+def test_jobs_start_steps_of_their_own(site: Site) -> None:
+    """They share what their job requests; the steps of jobs still wait for each other."""
+    two = {"name": "two", "num_cpus": 2, "memory": "50m", "runtime": "PT2M"}
+    commands = {"one": "srun echo here", "pair": "srun -n 2 echo here", "exclusive": "srun --exclusive -n 2 echo here"}
+    requested = {"one": "small", "pair": "two", "exclusive": "two"}
+    jobs = [{"name": name, "command": command} for name, command in commands.items()]
+    results = site.run(
+        workflow := site.create(
+            *({**job, "resource_requirements": requested[job["name"]]} for job in jobs), requirements=[two]
+        ),
+        *NODE,
+    )
+    assert {name: result["exit_class"] for name, result in results.items()} == dict.fromkeys(commands, "success")
+    for name, result in results.items():
+        assert site.output(workflow, result).split() == ["here"] * (1 if name == "one" else 2)
 
 
 def test_jobs_share_a_node_by_their_requirements(site: Site) -> None:

@@ -55,6 +55,22 @@ def test_killed_and_started_again(server: OwnServer, work: Path) -> None:
     asyncio.run(whole())
 
 
+def test_stopped_while_nothing_is_asked(server: OwnServer, work: Path) -> None:
+    """A server that is stopped ends no event stream; without a key the header tells it all the same."""
+
+    async def whole() -> None:
+        app = tui_on(server.url, work)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, "[SSE Live]")
+            server.signal(signal.SIGSTOP)
+            await until(pilot, "no answer for ")
+            assert "data is " in screen_text(app)
+            server.signal(signal.SIGCONT)
+            await until(pilot, "[SSE Live]")
+
+    asyncio.run(whole())
+
+
 def test_stopped(server: OwnServer, work: Path) -> None:
     """A server that says nothing holds up no key; the header tells for how long; then the answers are drawn."""
 

@@ -20,6 +20,7 @@ from typing import Any, Final
 from attrs import asdict, frozen
 
 from torc_framework.allocations.records import record_allocation
+from torc_framework.allocations.walltimes import refuse_useless_walltime
 from torc_framework.client import TorcClient
 from torc_framework.client.calls.base import RECORD_PATHS
 from torc_framework.errors import AllocationError, AllocationUnknownError, ApiError, NodeRequestInterrupted, TorcError
@@ -78,11 +79,14 @@ def obtain_nodes(
     """Request allocations, each of which starts a runner of the workflow; return their records.
 
     Raises:
-        AllocationError: nothing was submitted, or it was given back because the workflow is canceled or deleted.
+        AllocationError: nothing was submitted, because no job would start there or for another reason, or it was given
+            back because the workflow is canceled or deleted.
         ApiError: there is no such workflow or scheduler.
         NodeRequestInterrupted: a KeyboardInterrupt came when a part of the request had been accepted.
     """
     request = _request_for(client, allocator, workflow_id, wanted)
+    if allocator.scheduler_kind is not None:
+        refuse_useless_walltime(client, workflow_id, _KINDS[allocator.scheduler_kind], request.scheduler)
     record = client.create(
         ScheduledComputeNodeRecord(
             workflow_id=workflow_id,

@@ -88,7 +88,7 @@ from torc_framework.text.quantities import duration_text, size_text
 from torc_framework.text.safe_regex import search_all
 
 if TYPE_CHECKING:
-    from torc_framework.client import NodeResources, Page, TorcClient, make_api, map_function_to_jobs
+    from torc_framework.client import FailedCall, NodeResources, Page, TorcClient, make_api, map_function_to_jobs
     from torc_framework.exit_cases.cases import answer_case
     from torc_framework.exits.classifier import class_of_word, classify_exit, exit_return_code
     from torc_framework.exits.code_signal import parse_end_reason, parse_exit, render_end_reason, render_exit
@@ -122,7 +122,9 @@ if TYPE_CHECKING:
     from torc_framework.text.redaction import is_secret_name, redact, secret_values
 
 _LAZY_MODULES: Final = {
-    **dict.fromkeys(("NodeResources", "Page", "TorcClient", "make_api", "map_function_to_jobs"), "client"),
+    **dict.fromkeys(
+        ("FailedCall", "NodeResources", "Page", "TorcClient", "make_api", "map_function_to_jobs"), "client"
+    ),
     **dict.fromkeys(("is_secret_name", "redact", "secret_values"), "text.redaction"),
     "LoopThread": "system.loop_thread",
     **dict.fromkeys(("ContainedFolder", "NewFile", "OutsideFolderError"), "system.contained_folder"),
@@ -185,6 +187,7 @@ __all__ = [
     "ExitClass",
     "ExitObservation",
     "ExitVerdict",
+    "FailedCall",
     "FailedJob",
     "Failure",
     "FailureHandlerRecord",

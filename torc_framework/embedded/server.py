@@ -104,7 +104,9 @@ class EmbeddedServer:
         try:
             self._server = start_process_with_retry(self._start_process)
         except OSError as error:
-            raise ServerUnreachableError(f"the embedded server could not be started: {error.strerror}") from error
+            unreachable = ServerUnreachableError(f"the embedded server could not be started: {error.strerror}")
+            unreachable.is_permanent = True  # it was tried for a while
+            raise unreachable from error
 
     def _start_process(self) -> ServerProcess:
         """Start and return the process, or let the one that was started early serve."""
@@ -125,6 +127,7 @@ class EmbeddedServer:
 
         Raises:
             ConfigError: the database cannot be used.
+            ServerUnreachableError: the server of the database does not answer.
             OperatorError: the server ended for another reason or took too long; the message contains its own.
         """
         if self._url is None:
@@ -154,6 +157,8 @@ class EmbeddedServer:
         error_line = self.last_error_line
         if server is not None and server.process.returncode == ExitStatus.USAGE and error_line:
             return ConfigError(error_line)
+        if server is not None and server.process.returncode == ExitStatus.UNAVAILABLE and error_line:
+            return ServerUnreachableError(error_line)
         where = f" on {self.database}" if isinstance(self.database, Path) else ""  # a URL may hold a password
         return OperatorError(f"the embedded server{where} {what}{': ' + error_line if error_line else ''}")
 

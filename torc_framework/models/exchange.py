@@ -239,7 +239,7 @@ class ExchangeReply:
         actions_due: Number of due actions, without those for the start and end of each worker.
         unfit: Number of ready jobs that exceed ``total``; counted when no job was claimed and no job is pending or
             running.
-        counts: Jobs by status label, if requested.
+        counts: Jobs by status label, if requested, or if no job is unfinished.
         unfinished: Unfinished jobs by status label, if requested and no job was claimed, as they are when the server
             answers; at most `MOST_COUNTED_UNFINISHED` of each status are counted.
         due_in_s: Seconds until the first delayed attempt may begin; None if no attempt is delayed.

@@ -6,6 +6,7 @@ from typing import Final
 from attrs import frozen
 
 from torc_framework.models.records import WorkflowRecord
+from torc_framework.text.quantities import exact_duration_text
 
 SLACK_S: Final = 120
 """Seconds of a walltime for which no job is planned: runners begin late, and batch systems may end them early."""
@@ -35,6 +36,16 @@ class WalltimeReserve:
     def never_starts(self, walltime_s: float, runtime_s: float) -> bool:
         """Return whether a runner with such a walltime can never start a job with that run time."""
         return self.available_s(walltime_s) <= max(runtime_s, min(self.least_s, walltime_s / 4))
+
+    def never_starts_text(self, which: str, walltime_s: float, job: str, runtime_s: float) -> str:
+        """Return the message for a job that can never start within a walltime, with the walltime that would do."""
+        kept_s = int(walltime_s - self.available_s(walltime_s))
+        return (
+            f"{which} has a walltime of {exact_duration_text(int(walltime_s))}, of which runners keep "
+            f"{exact_duration_text(kept_s)} for a clean end; job {job!r} asks for {exact_duration_text(runtime_s)} and "
+            f"would never start; ask for {exact_duration_text(self.least_walltime_s(runtime_s))} or more, or for a "
+            "shorter runtime, or set compute_node_expiration_buffer_seconds"
+        )
 
     def rounds(self, walltime_s: float, runtime_s: float) -> int:
         """Return how many jobs run one after another within a walltime if each takes its whole run time."""

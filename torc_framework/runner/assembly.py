@@ -31,6 +31,7 @@ from torc_framework.runner.connection.registration import (
     read_served_workflow,
 )
 from torc_framework.runner.connection.report_spool import ReportSpool
+from torc_framework.runner.connection.retries import StartPatience
 from torc_framework.runner.connection.takeover import Takeover
 from torc_framework.runner.connection.unstored_ends import UnstoredEnds
 from torc_framework.runner.loop import Runner
@@ -76,7 +77,7 @@ def run_on_sites(
     Raises:
         TorcError: see `torc_framework.runner.run`.
     """
-    served = read_served_workflow(settings, client)
+    served = StartPatience(listeners.progress).wait_for(lambda: read_served_workflow(settings, client))
     sites = find_sites(plugins, settings.executor_options, served.context, settings.executor)
     if len(sites) == 1:
         member = SiteGroup(sites).member(sites[0])
@@ -118,7 +119,7 @@ def build_runner(
     registration, resources = Registration(settings, client, served, member.site), ExitStack()
     resources.callback(registration.identity.release)
     try:
-        registered = _register(settings, plugins, client, registration, resources)
+        registered = _register(settings, plugins, client, registration, resources, listeners=listeners)
         return _connect_parts(settings, plugins, client, listeners, registered, member=member)
     except BaseException:
         registration.identity.close()
@@ -132,6 +133,8 @@ def _register(
     client: TorcClient,
     registration: Registration,
     resources: ExitStack,
+    *,
+    listeners: RunListeners,
 ) -> _RegisteredParts:
     """Find out what the runner can offer, and create its record on the server."""
     context, workflow = registration.context, registration.workflow
@@ -150,7 +153,8 @@ def _register(
     limit_s, cause = shorter_limit(settings.time_limit_s, site.ends_at if site else None, time.time())
     log = RunnerLog(registration.log_path(site), settings.log_level)
     resources.callback(log.close)
-    patience_s = workflow.compute_node_wait_for_healthy_database_minutes * 60.0
+    patience = StartPatience(listeners.progress, workflow.compute_node_wait_for_healthy_database_minutes)
+    patience_s = patience.minutes * 60.0
     exchange = ExchangeClient(client, registration.blank_request, context.workflow_id, wakeup.wake, patience_s)
     resources.callback(exchange.close)
     on_excess = wakeup.wake if settings.enforce_limits else None
@@ -159,7 +163,7 @@ def _register(
     resources.callback(monitor.close)
     gpu_names = machine.gpu_names(settings.num_gpus, site)
     offer = machine.offered(settings, site, gpu_names)
-    registration.register(offer, site, limit_s, launchers.states())
+    patience.wait_for(lambda: registration.register(offer, site, limit_s, launchers.states()))
     pool = ResourcePool(offer, gpu_names, settings.max_parallel_jobs)
     walltime = Walltime(time.monotonic(), limit_s, workflow, cause)
     return _RegisteredParts(resources, wakeup, registration, launchers, log, exchange, monitor, pool, walltime)

@@ -24,7 +24,7 @@ from torc_framework.models.statuses import JobStatus
 from torc_framework.runner.attempts.held_jobs import HeldJob, JobStage
 from torc_framework.runner.attempts.last_ends import left_text
 from torc_framework.runner.connection.exchange_client import ExchangeAnswer, RunnerDemand
-from torc_framework.runner.connection.retries import LAST_PATIENCE_S, RESULT_PATIENCE_S, retry_until_answered
+from torc_framework.runner.connection.retries import LAST_PATIENCE_S, ask_patiently, count_at_end
 from torc_framework.runner.connection.unfit_jobs import explain_unfit_jobs
 from torc_framework.runner.parts import RunnerParts
 from torc_framework.runner.process.settings import RunOutcome, SiteOutcome
@@ -46,7 +46,7 @@ class Runner(RunnerParts):
             with self._signals:
                 self._log_start()
                 self._take_over()
-                self._actions.begin()
+                ask_patiently(self._actions.begin, self._show_trouble, self._exchange.patience_s, 0.0)
                 while not self._is_over(time.monotonic()):
                     self._step()
                 if self._last_ends.is_over:
@@ -229,21 +229,20 @@ class Runner(RunnerParts):
         self._outcome.troubles.append(text)
 
     def _collect_outcome(self) -> None:
-        outcome, context = self._outcome, self._registration.context
+        outcome, workflow_id = self._outcome, self._registration.context.workflow_id
         outcome.workflow_name = self._registration.workflow.name
         outcome.cut_logs = self._ending_classifier.cut_logs
         outcome.troubles = [*self._launchers.cautions(), *self._actions.troubles.values()]
         outcome.duration_s = time.monotonic() - self._walltime.began
-        counted = retry_until_answered(lambda: self._client.job_counts(context.workflow_id), self._result_patience_s)
         outcome.is_drained = self._exchange.is_draining
-        outcome.counts, outcome.interrupted_jobs = counted.counts, counted.interrupted
+        count_at_end(outcome, lambda: self._client.job_counts(workflow_id), self._final_counts, self._show_trouble)
 
-    def _result_patience_s(self, trouble: str) -> float:
-        """Report that the result waits for the server; return for how long it does, which a signal shortens."""
+    def _show_trouble(self, trouble: str) -> bool:
+        """Report outside of the loop that the server is away; return whether a signal has arrived."""
         now = time.monotonic()
         self._process_shutdown_requests(now)
         self._progress.update(self._workload.count(JobStage.RUNNING), now, trouble)
-        return LAST_PATIENCE_S if self._outcome.interrupted else RESULT_PATIENCE_S
+        return self._outcome.interrupted
 
     # --- time and signals ------------------------------------------------------------------------
 
@@ -385,7 +384,8 @@ class Runner(RunnerParts):
         self._scripts.cancel({report.job_id for report in answer.request.ended})  # no retry was granted
         self._release(self._workload.give_share(reply.vacancies), now)
         self._actions.note_due(reply.actions_due)
-        self._progress.set_counts(reply.counts, now, has_reports=bool(answer.request.started or answer.request.ended))
+        counts = reply.counts if answer.request.want_counts else None
+        self._progress.set_counts(counts, now, has_reports=bool(answer.request.started or answer.request.ended))
         if answer.request.seq < self._newest_reply:
             return
         self._newest_reply = answer.request.seq
@@ -395,6 +395,7 @@ class Runner(RunnerParts):
         self._got_nothing = not self._workload.items and answer.request.slots > 0
         self._idle.note_reply(reply, now, is_idle=self._got_nothing)
         self._outcome.is_complete = reply.is_complete
+        self._final_counts = reply.counts if reply.is_complete else None
         if reply.is_canceled and not self._outcome.is_canceled:
             self._outcome.is_canceled = True
             self._log.info("workflow_canceled")

@@ -45,6 +45,7 @@ class RunnerParts:
         _got_nothing: The last call that asked for jobs returned none, and none is held.
         _has_vacancy: Resources became free, or the last call that asked for jobs may have left some.
         _on_failure: Called for each attempt that fails here.
+        _final_counts: Jobs by status label, if no job is unfinished by the newest reply.
         _newest_reply: Number of the newest call that was answered.
         _last_ends: The wait for the attempts that were stopped because the runner has to end.
     """
@@ -84,5 +85,6 @@ class RunnerParts:
     _has_vacancy: bool = field(default=False, init=False)
     _accepts: bool = field(default=True, init=False)
     _asks_again: bool = field(default=False, init=False)
+    _final_counts: dict[str, int] | None = field(default=None, init=False)
     _newest_reply: int = field(default=0, init=False)
     _last_ends: LastEnds = field(factory=LastEnds, init=False)

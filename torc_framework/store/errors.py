@@ -1,6 +1,6 @@
 """The exceptions of the store."""
 
-from torc_framework.errors import OperatorError, TorcError, UserError
+from torc_framework.errors import ExitStatus, OperatorError, TorcError, UserError
 
 
 class StoreError(TorcError):
@@ -31,6 +31,12 @@ class DatabaseError(OperatorError):
     """The database cannot be used."""
 
     exit_status = UserError.exit_status
+
+
+class DatabaseAwayError(DatabaseError):
+    """The server of the database does not answer; a later try may succeed."""
+
+    exit_status = ExitStatus.UNAVAILABLE
 
 
 class DatabaseGoneError(DatabaseError):

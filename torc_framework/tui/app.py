@@ -112,7 +112,6 @@ class TuiApp(TerminalApp):
         on_failure: Callable[[], None] = lambda: None,
     ) -> None:
         """Carry out a request in a thread; the answer comes to the screens, a failure to the footer."""
-
         about = None if self.main.workflow is None else self.main.workflow.id
 
         def take(answer: Any) -> None:
@@ -145,6 +144,8 @@ class TuiApp(TerminalApp):
         """Show how long the server has not answered."""
         state, was_slow = self.setup.state, self.setup.state.is_slow
         state.silent_s = self.fetcher.longest_s()
+        if state.is_silent and not state.silent_s:  # a server that is stopped ends no event stream
+            self.ask("ping", lambda client: client.ping(), lambda _: None)
         if was_slow or state.is_slow or state.away_since is not None or not self.setup.has_server:
             self.main.show_header()
 

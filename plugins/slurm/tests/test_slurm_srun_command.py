@@ -60,6 +60,7 @@ def test_a_step_requests_the_resources_of_its_job(resources: Resources, expected
     assert {name: options.get(name) for name in expected} == expected
     assert "--exact" in options
     assert "--overlap" not in options
+    assert options["--export"] == "ALL,SLURM_OVERLAP=1"  # for the steps of the job, not for its own
     assert (options["--output"], options["--job-name"]) == ("/out/100%%.o", "name")
 
 
@@ -110,6 +111,7 @@ def test_misleading_variables_are_removed() -> None:
         "SLURM_CPUS_PER_TASK": "4",
         "SLURM_STEP_ID": "3",
         "SLURM_EXPORT_ENV": "NONE",
+        "SLURM_OVERLAP": "1",
         "SLURM_CPU_BIND": "quiet,mask_cpu:0x1",
         "SLURM_JOB_NAME": "worker",
         "SBATCH_EXPORT": "NONE",

@@ -2,9 +2,11 @@
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +22,7 @@ UNIT: Final = "torc-server.service"
 BOOTED: Final = Path("/run/systemd/system")
 """A folder that exists while systemd manages this machine (sd_booted(3))."""
 SYSTEM_FOLDER: Final = Path("/etc/systemd/system")
+SYSTEM_VARIABLES: Final = Path("/etc/torc/server.env")
 _STATES: Final = ("LoadState", "ActiveState", "SubState", "UnitFileState", "MainPID")
 NOT_ACTIVE: Final = 3
 """Exit code of ``status`` for a service that does not run, the same as systemctl's."""
@@ -55,6 +58,10 @@ ProtectKernelTunables=yes
 RemoveIPC=yes
 """
 """Hardening directives that only the system's manager supports."""
+_CREDENTIALS: Final = (("auth_file",), ("tls_cert",), ("tls_key",))
+"""Settings that name files with secrets, or files beside these. The system's manager reads them as root and passes
+copies to the service, whose user has no access to them (systemd.exec(5), "LoadCredential=")."""
+_SECRET_IN_URL: Final = re.compile(r"://[^/?#@]*:[^/?#@]*@|[?&](?:ssl)?password=")
 
 
 @frozen
@@ -66,12 +73,14 @@ class SystemdManager:
         folder: Folder of its units.
         data: Folder of the server's database.
         logs: Folder of the server's log.
+        variables: File with environment variables of the server, which only its owner has to be able to read.
     """
 
     is_user: bool
     folder: Path
     data: Path
     logs: Path
+    variables: Path
 
     @property
     def unit(self) -> Path:
@@ -92,11 +101,12 @@ class SystemdManager:
 def manager_of(*, is_user: bool) -> SystemdManager:
     """Return the current user's manager or the system's."""
     if not is_user:
-        return SystemdManager(False, SYSTEM_FOLDER, Path("/var/lib/torc"), Path("/var/log/torc"))
+        return SystemdManager(False, SYSTEM_FOLDER, Path("/var/lib/torc"), Path("/var/log/torc"), SYSTEM_VARIABLES)
     from torc_framework.system.user import user_folder
 
-    units = user_folder("config").parent / "systemd" / "user"
-    return SystemdManager(True, units, user_folder("data"), user_folder("log"))
+    config = user_folder("config")
+    units = config.parent / "systemd" / "user"
+    return SystemdManager(True, units, user_folder("data"), user_folder("log"), config / SYSTEM_VARIABLES.name)
 
 
 # --- the unit -------------------------------------------------------------------------------------
@@ -104,10 +114,14 @@ def manager_of(*, is_user: bool) -> SystemdManager:
 
 def unit_text(manager: SystemdManager, settings: Values, run_as: str | None) -> str:
     """Return the text of the unit of a server with these settings."""
-    command = [*program(), "run", *flags(settings)]
-    owner = ""
+    credentials = [] if manager.is_user else [path for path in _CREDENTIALS if path in settings]
+    plain = {path: value for path, value in settings.items() if path not in credentials}
+    command = [*map(_escaped, [*program(), "run", *flags(plain)])]
+    command += [f"--{name.replace('_', '-')}=%d/{name}" for (name,) in credentials]
+    owner = f"EnvironmentFile=-{_path_value(manager.variables)}\n"
+    owner += "".join(f"LoadCredential={path[0]}:{_path_value(settings[path].absolute())}\n" for path in credentials)
     if not manager.is_user:
-        owner = f"User={run_as}\n" if run_as else "DynamicUser=yes\n"
+        owner += f"User={run_as}\n" if run_as else "DynamicUser=yes\n"
         owner += "StateDirectory=torc\nLogsDirectory=torc\nStateDirectoryMode=0700\nWorkingDirectory=/var/lib/torc\n"
         owner += "".join(f"ReadWritePaths={_quoted(str(folder))}\n" for folder in _folders_outside(manager, settings))
     return (
@@ -116,7 +130,7 @@ def unit_text(manager: SystemdManager, settings: Values, run_as: str | None) -> 
         + ("" if manager.is_user else "Wants=network-online.target\nAfter=network-online.target\n")
         + "\n[Service]\n"
         "Type=notify\n"
-        f"ExecStart={' '.join(map(_escaped, command))}\n"
+        f"ExecStart={' '.join(command)}\n"
         "Restart=on-failure\n"
         "RestartSec=5\n"
         "RestartPreventExitStatus=2\n"
@@ -174,6 +188,11 @@ def _escaped(word: str) -> str:
     return _quoted(word.replace("$", "$$"))
 
 
+def _path_value(path: Path) -> str:
+    """Return the path of a directive that knows no quotes and takes the rest of the line."""
+    return str(path).replace("%", "%%")
+
+
 def _quoted(word: str) -> str:
     safe = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("\n", "\\n")
     return f'"{safe}"' if safe != word or not safe or set(safe) & set(" \t'") else safe
@@ -182,8 +201,8 @@ def _quoted(word: str) -> str:
 def _settings_for_unit(manager: SystemdManager, given: Values) -> Values:
     """Return the settings that the unit has to name: those that the service would not read itself.
 
-    The service reads the system's configuration file, and with --user the user's. It has neither the environment nor
-    the working directory of this command.
+    The service reads the system's configuration file, and with --user the user's, and the file with its variables. It
+    has neither the environment nor the working directory of this command.
     """
     from torc_framework.config import Config, config_locations
 
@@ -191,16 +210,44 @@ def _settings_for_unit(manager: SystemdManager, given: Values) -> Values:
     places = config_locations(environ={})  # the service does not have TORC_CONFIG
     found_again = {str(places["system"]), *([str(places["user"])] if manager.is_user else [])}
     settings: Values = {}
+    variables = _variables_in(manager.variables)
     for leaf in setting_entries(ServerSettings):
         whole = evolve(leaf, path=("server", *leaf.path))
         origin = config.origin(whole)
-        if origin in found_again:
+        its_own = {*leaf.facts.variables, "__".join(("TORC_SERVER", *leaf.path)).upper()}
+        if origin in found_again or (origin != "flag" and its_own & variables):
             continue
         if origin != "default":
             settings[leaf.path] = config.value(whole)
         elif leaf.path in _DEFAULT_LOCATIONS:
             settings[leaf.path] = _DEFAULT_LOCATIONS[leaf.path](manager)
     return settings
+
+
+def _variables_in(path: Path) -> set[str]:
+    """Return the names of the variables in a file for systemd, if it can be read."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return set()
+    return {line.partition("=")[0].strip() for line in lines if "=" in line and line.lstrip()[:1] not in "#;"}
+
+
+def _refuse_secrets(manager: SystemdManager, settings: Values) -> None:
+    """Refuse settings that would show a secret in the unit, and files that the service would not find.
+
+    Raises:
+        UserError: there is one.
+    """
+    if _SECRET_IN_URL.search(str(settings.get(("database",), ""))):
+        raise UserError(
+            "the URL of the database has a password, which everyone on this machine could read in the unit and in the "
+            f"list of processes: write the line DATABASE_URL=URL into {manager.variables}, give that file mode 0600, "
+            "and install the service without --database"
+        )
+    for path in _CREDENTIALS:
+        if path in settings and not (settings[path].is_file() and str(settings[path].absolute()).isprintable()):
+            raise UserError(f"--{path[0].replace('_', '-')}: there is no file {str(settings[path].absolute())!r}")
 
 
 _DEFAULT_LOCATIONS: Final[Mapping[tuple[str, ...], Callable[[SystemdManager], Any]]] = {
@@ -237,6 +284,7 @@ def install(arguments: argparse.Namespace) -> int:
     if arguments.user and arguments.run_as:
         raise UserError("--run-as is for a service of the machine; one with --user runs as you")
     settings = _settings_for_unit(manager, given_settings(arguments))
+    _refuse_secrets(manager, settings)
     places = [] if manager.is_user or arguments.run_as else _folders_outside(manager, settings)
     if places:
         raise UserError(
@@ -248,6 +296,7 @@ def install(arguments: argparse.Namespace) -> int:
         print(text, end="")
         return ExitStatus.OK
     _need_systemd()
+    _verify(manager, text)
     try:
         manager.folder.mkdir(parents=True, exist_ok=True)
         manager.unit.write_text(text, encoding="utf-8")
@@ -257,6 +306,24 @@ def install(arguments: argparse.Namespace) -> int:
     _systemctl(manager, "enable", UNIT)
     print(f"Wrote {manager.unit}; start the server with 'torc-server service start{manager.flag}'")
     return ExitStatus.OK
+
+
+def _verify(manager: SystemdManager, text: str) -> None:
+    """Have systemd verify a unit before it is written, where its tool is installed.
+
+    Raises:
+        OperatorError: systemd would not start the service.
+    """
+    if shutil.which("systemd-analyze") is None:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        unit = Path(folder, UNIT)
+        unit.write_text(text, encoding="utf-8")
+        call = ["systemd-analyze", *manager.scope, "--man=no", "verify", str(unit)]
+        done = subprocess.run(call, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    complaints = [line for line in done.stderr.splitlines() if UNIT in line]
+    if done.returncode and complaints:
+        raise OperatorError(f"systemd does not accept the unit, and nothing was installed: {'; '.join(complaints)}")
 
 
 def _installed(arguments: argparse.Namespace) -> SystemdManager:

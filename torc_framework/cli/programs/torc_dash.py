@@ -18,7 +18,7 @@ from torc_framework import __version__
 from torc_framework.cli.programs.program_parser import ProgramParser
 from torc_framework.cli.programs.server_flags import add_settings, given_settings
 from torc_framework.config.sections import DashSection
-from torc_framework.distributions import install_extra
+from torc_framework.distributions import require_extra
 from torc_framework.errors import ConfigError, ExitStatus, OperatorError, TorcError, UserError
 from torc_framework.system.environment import variable
 from torc_framework.text.quantities import count_text
@@ -60,10 +60,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     from torc_framework.config import Config
 
     config = Config.load(flags={("dash", *path): value for path, value in given_settings(arguments).items()})
-    try:
-        import httpx2  # noqa: F401 - only whether the extra is installed
-    except ImportError as error:
-        raise UserError(f"the library for requests to the server is missing: {install_extra('dash')}") from error
+    require_extra("dash", "httpx2", "requests to the server")
     return asyncio.run(_run(config))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from torc_framework import __version__
 from torc_framework.cli.programs.program_parser import ProgramParser
-from torc_framework.distributions import install_extra
+from torc_framework.distributions import require_extra
 from torc_framework.errors import ExitStatus, TorcError, UserError
 from torc_framework.system.environment import variable
 from torc_framework.text.terminal import cleaned
@@ -106,13 +106,10 @@ def _plugins() -> "PluginManager":
 
 
 def _serve(arguments: argparse.Namespace) -> None:
+    require_extra("mcp", "mcp", "MCP")
     context = _tool_context(arguments)
-    try:
-        from torc_framework.mcp import server
-    except ImportError as error:
-        if error.name is None or not error.name.startswith("mcp"):
-            raise
-        raise UserError(f"the library for MCP is missing: {install_extra('mcp')}") from error
+    from torc_framework.mcp import server
+
     made = server.make_server(context, read_only=arguments.read_only, only=arguments.tool or ())
     if not arguments.http:
         made.run("stdio")

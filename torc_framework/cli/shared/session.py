@@ -248,7 +248,12 @@ class Session:
                 return TorcClient(url)
         if self.reads_only and self._server is None and (reads := self._reads(database)) is not None:
             return TorcClient.over(reads)
-        return TorcClient((self._server or self._start_server(database)).url)
+        server = self._server or self._start_server(database)
+        try:
+            return TorcClient(server.url)
+        except ServerUnreachableError:
+            self._server = None  # another try starts another
+            raise
 
     def _configured_client(self) -> "TorcClient":
         """Return the client of the configured server.

@@ -285,8 +285,12 @@ class Transport:
 
             distrust = tls_error_advice(error)
         if distrust is not None:
-            return FailedRequest(ServerUnreachableError(f"{self.url}: {distrust}"), RetryRule.NEVER, error)
-        return FailedRequest(self._unreachable(_reason(error)), RetryRule.ALWAYS, error)
+            distrusted = ServerUnreachableError(f"{self.url}: {distrust}")
+            distrusted.is_permanent = True
+            return FailedRequest(distrusted, RetryRule.NEVER, error)
+        unreachable = self._unreachable(_reason(error))
+        unreachable.is_permanent = isinstance(error, (socket.gaierror, UnicodeError))  # no such host
+        return FailedRequest(unreachable, RetryRule.ALWAYS, error)
 
     def _no_response(self, method: str, error: OSError, is_idempotent: bool) -> ServerUnreachableError:
         reason = "no answer in time" if isinstance(error, TimeoutError) else _reason(error)

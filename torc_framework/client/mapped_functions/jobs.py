@@ -53,7 +53,7 @@ def map_function_to_jobs(
         params: Inputs: JSON values, dataclasses, attrs classes or pydantic models. A function whose second parameter is
             annotated with such a class gets an instance of it; other functions get plain values.
         postprocess_func: A function, or the name of one in the same module, that is called with the list of all
-            results, in the order of ``params``, when all jobs have completed. A result of None is ``{}`` in the list.
+            results, in the order of ``params``, when all jobs have completed; None is ``{}``. See also `FailedCall`.
         module_directory: Folder of the module if it is neither installed nor in the working folder.
         resource_requirements_id: Resource requirements of each job.
         scheduler_id: Scheduler that each job is bound to.
@@ -122,7 +122,7 @@ class _MappedJobsBuilder:
         first = len(self._user_data)
         self._user_data += [
             UserDataRecord(workflow_id=0, name=input_name(job), data=call),
-            UserDataRecord(workflow_id=0, name=output, data={}),
+            UserDataRecord(workflow_id=0, name=output),
         ]
         self._jobs.append(
             AddedJob(job, command, input_user_data=[first, *results], output_user_data=[first + 1], **self._shared)

@@ -66,7 +66,7 @@ KEPT_COMMANDS: Final = 100
 """Ended commands that are kept."""
 WAIT_S: Final = 30.0
 """Most seconds that a request waits for the end of a command."""
-PROBE_S: Final = 10.0
+PROBE_S: Final = 5.0
 """Seconds between two looks at the server while it answers."""
 PROBE_AWAY_S: Final = 2.0
 """Seconds between two looks at the server while it does not answer."""

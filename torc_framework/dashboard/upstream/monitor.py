@@ -9,7 +9,7 @@ from torc_framework.dashboard.http.limits import PROBE_AWAY_S, PROBE_S
 from torc_framework.dashboard.upstream.http_client import HttpClients
 from torc_framework.monitoring.identity import LIVE, Identity, UpstreamServer
 
-_TIMEOUT_S = 10.0
+_TIMEOUT_S = 4.0
 
 
 class ServerMonitor:

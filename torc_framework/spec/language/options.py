@@ -58,7 +58,8 @@ class LoadOptions:
         known_executors: The installed executors by name, by which containers and ``executor_options`` are checked;
             None checks neither.
         needs_scheduler: Returns whether requests for nodes of an executor have to name a scheduler.
-        skip_checks: Omit the check of schedulers with more than one node.
+        skip_checks: Omit the checks of schedulers: of those with more than one node, and of walltimes.
+        to_submit: Nodes will be requested: a walltime within which a job would never start is an error.
         owner: Owner that was asked for explicitly, also if the spec has a ``user``; None asks for none.
     """
 
@@ -69,6 +70,7 @@ class LoadOptions:
     known_executors: Mapping[str, KnownExecutor] | None = None
     needs_scheduler: Callable[[str], bool] = lambda _executor: True
     skip_checks: bool = False
+    to_submit: bool = False
     owner: str | None = None
 
     @classmethod

@@ -169,7 +169,7 @@ class _Resolver:
         plan.actions = [planner.plan(action, ("actions", n)) for n, action in enumerate(spec.actions or [])]
         if not self.options.skip_checks:
             check_nodes(plan, kinds, problems)
-            check_walltimes(plan, kinds, problems)
+            check_walltimes(plan, kinds, problems, to_submit=self.options.to_submit)
         warn_about_unkept_output(plan, kinds, problems)
         warn_about_different_schedulers(plan, kinds, spec.jobs_sort_method, problems)
         return plan, pairs

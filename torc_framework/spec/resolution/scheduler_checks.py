@@ -9,7 +9,6 @@ from torc_framework.models.time_limits import parse_time_limit
 from torc_framework.models.walltime_reserve import WalltimeReserve
 from torc_framework.spec.language.findings import Problems, SpecFinding
 from torc_framework.spec.resolution.job_kinds import JobKinds
-from torc_framework.text.quantities import exact_duration_text
 
 _PROFILE: Final = {"mem": "memory (mem)", "gres": "GPUs (gres)", "walltime": "walltime", "partition": "partition"}
 """Fields that distinguish the machines of schedulers, with their names in messages."""
@@ -40,10 +39,13 @@ def check_nodes(plan: Plan, kinds: JobKinds, problems: Problems) -> None:
             problems.add(SpecFinding(found, hint=hint, path=("actions", position)))
 
 
-def check_walltimes(plan: Plan, kinds: JobKinds, problems: Problems) -> None:
-    """Add findings for walltimes that are too short for a job of the scheduler and the runners' reserve.
+def check_walltimes(plan: Plan, kinds: JobKinds, problems: Problems, *, to_submit: bool) -> None:
+    """Warn of walltimes that are too short for a job of the scheduler and the runners' reserve.
 
     Runners on such nodes would start no job. A job without a scheduler must fit into one of the schedulers.
+
+    Args:
+        to_submit: The nodes will be requested: add findings instead.
     """
     if not plan.slurm_schedulers:
         return
@@ -62,24 +64,14 @@ def check_walltimes(plan: Plan, kinds: JobKinds, problems: Problems) -> None:
         if not found or any(time is None or not reserve.never_starts(time, runtime_s) for time, _ in found):
             continue
         walltime_s, position = max((time or 0, each) for time, each in found)
-        scheduler, kept_s = plan.slurm_schedulers[position], walltime_s - reserve.available_s(walltime_s)
-        which = (
-            f"scheduler {scheduler.name!r}"
-            if len(found) == 1
-            else f"the longest, that of scheduler {scheduler.name!r},"
-        )
-        problems.add(
-            SpecFinding(
-                f"{which} has a walltime of {exact_duration_text(walltime_s)}, of which runners keep "
-                f"{exact_duration_text(int(kept_s))} for a clean end; job {job.name!r} asks for "
-                f"{exact_duration_text(runtime_s)} and would never start",
-                hint=(
-                    f"ask for {exact_duration_text(reserve.least_walltime_s(runtime_s))} or more, or for a shorter "
-                    "runtime, or set compute_node_expiration_buffer_seconds, or pass --skip-checks"
-                ),
-                path=("slurm_schedulers", position, "walltime"),
-            )
-        )
+        name = plan.slurm_schedulers[position].name
+        which = f"scheduler {name!r}" if len(found) == 1 else f"the longest, that of scheduler {name!r},"
+        text = reserve.never_starts_text(which, walltime_s, job.name, runtime_s)
+        path = ("slurm_schedulers", position, "walltime")
+        if to_submit:
+            problems.add(SpecFinding(text, hint="--skip-checks skips this check", path=path))
+        else:
+            problems.warn(str(SpecFinding(text, path=path)))
 
 
 def _seconds(text: str, *, iso: bool = False) -> int | None:

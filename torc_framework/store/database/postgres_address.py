@@ -4,13 +4,14 @@ The URL is that of PostgreSQL's own programs (``postgresql://user@host:port/name
 the manual), so that several hosts, certificates and service files work here too.
 """
 
+import socket
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import field, frozen
 
-from torc_framework.distributions import install_extra
-from torc_framework.store.errors import DatabaseError
+from torc_framework.distributions import require_extra
+from torc_framework.store.errors import DatabaseAwayError, DatabaseError
 from torc_framework.store.migrations import VERSION_TABLE
 
 if TYPE_CHECKING:
@@ -51,13 +52,10 @@ class PostgresAddress:
         """
         scheme, _, rest = url.partition(":")
         plain = f"{scheme.removesuffix('+psycopg')}:{rest}"
-        try:
-            from psycopg import ProgrammingError
-            from psycopg.conninfo import conninfo_to_dict
-        except ImportError as error:
-            raise DatabaseError(
-                f"the driver for PostgreSQL is not installed; install it with: {install_extra('postgres')}"
-            ) from error
+        require_extra("postgres", "psycopg", "PostgreSQL", DatabaseError)
+        from psycopg import ProgrammingError
+        from psycopg.conninfo import conninfo_to_dict
+
         if not rest.startswith("//"):
             raise DatabaseError(f"cannot use this {scheme}: database: expected {scheme}://user@host:port/name")
         try:
@@ -87,7 +85,8 @@ class PostgresAddress:
         """Return the names of the database's tables, and its version, None if it belongs to another program.
 
         Raises:
-            DatabaseError: it cannot be reached, its encoding is not UTF-8, or the driver uses a libpq before 14.
+            DatabaseAwayError: its server does not answer.
+            DatabaseError: it cannot be opened, its encoding is not UTF-8, or the driver uses a libpq before 14.
         """
         import psycopg
 
@@ -105,7 +104,20 @@ class PostgresAddress:
                 found = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
                 return names, None if found is None else str(found[0])
         except psycopg.Error as error:
-            raise DatabaseError(f"cannot open database {self.name}: {self.reason(error)}") from None
+            kind = DatabaseAwayError if self._is_away() else DatabaseError
+            raise kind(f"cannot open database {self.name}: {self.reason(error)}") from None
+
+    def _is_away(self) -> bool:
+        """Return whether the hosts are known and none of them has a server that takes connections."""
+        from psycopg.pq import PGconn, Ping
+
+        hosts = [host for host in str(self._options.get("host") or "").split(",") if host and not host.startswith("/")]
+        try:
+            for host in hosts:
+                socket.getaddrinfo(host, None)
+        except OSError:
+            return False
+        return PGconn.ping(self._url.encode()) in (Ping.REJECT, Ping.NO_RESPONSE)
 
     def reason(self, error: Exception) -> str:
         """Return the driver's message in one line, without the password."""

@@ -235,7 +235,7 @@ def _reply(
         reply.due_in_s = _due_in_s(state)
         if request.free is not None and not reply.is_complete and not state.tx.value(_LIVE, state.workflow_id):
             reply.unfit = claims.count_unfit(state.tx, state.workflow_id, request)
-    if request.want_counts:
+    if request.want_counts or reply.is_complete:
         reply.counts = job_counts(state.tx, state.workflow_id)
     return reply
 

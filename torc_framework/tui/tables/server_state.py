@@ -8,6 +8,8 @@ from attrs import define
 from torc_framework.text.quantities import duration_text
 from torc_framework.tui.tables.looks import Cell
 
+SILENT_S: Final = 4.0
+"""Seconds after the last answer after which the server is asked for another one."""
 SLOW_S: Final = 3.0
 """Seconds without an answer after which that is shown, with the age of what is on the screen."""
 
@@ -40,6 +42,12 @@ class ServerContact:
         """Note that the server did not answer."""
         self.away_since = self.away_since or time.time()
         self.error = error
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the server answers, and the last answer is so old that it should be asked whether it still does."""
+        is_old = self.answered_at is not None and time.time() - self.answered_at >= SILENT_S
+        return is_old and self.away_since is None
 
     @property
     def is_slow(self) -> bool:

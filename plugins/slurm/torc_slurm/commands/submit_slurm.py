@@ -72,7 +72,7 @@ def submit(
         else:
             existing.submit_anew(choices, output_dir, dry_run=dry_run)
         return
-    options = load_options(session, file, user=user, skip_checks=skip_checks)
+    options = load_options(session, file, user=user, skip_checks=skip_checks, to_submit=not dry_run)
     made = scheduler_options.generate_spec(session, file, options, choices, overwrite=overwrite)
     if dry_run:
         if not session.wants_json:

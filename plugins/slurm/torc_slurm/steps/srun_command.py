@@ -18,6 +18,9 @@ from torc_slurm.steps import term_wrapper
 _MIB: Final = 1024**2
 _CHANGE_FOLDER: Final = 'cd -- "$1" || exit 126; shift; exec "$@"'
 """Changes to the working directory, or fails. Slurm 22.05.8 would run a task in /tmp if it is missing (measured)."""
+STEPS_OF_JOBS: Final = "SLURM_OVERLAP=1"
+"""Lets an ``srun`` of a job share the resources of the job's step, for which it would else wait until the time limit.
+Only the tasks have it: the step's own srun has to wait for resources (measured with Slurm 22.05.8)."""
 _ONE_STREAM: Final = "exec 2>&1; "
 """Makes standard error the stream of standard output: srun would write two streams in an order of its own."""
 TERM_WRAPPER: Final = (sys.executable, "-IS", term_wrapper.__file__)
@@ -87,7 +90,7 @@ def srun_command(
         *(_resource_options(attempt) if packs else ["--overlap", f"--cpus-per-task={allocation.cpus}", "--mem=0"]),
         *_time_option(attempt),
         *([f"--nodelist={allocation.node}"] if allocation.node is not None else []),
-        "--export=ALL",
+        f"--export=ALL,{STEPS_OF_JOBS}",
         "--input=none",
         f"--output={_escape_pattern(attempt.stdout_path)}",
         f"--error={_escape_pattern(attempt.stderr_path)}",

@@ -44,6 +44,7 @@ from torc_slurm.steps.observations import StepEnd, observe_step, with_allocation
 from torc_slurm.steps.srun_command import MAX_ARGUMENT_BYTES, srun_command, step_environment, step_name
 from torc_slurm.steps.srun_messages import SrunMessages
 from torc_slurm.steps.step_signals import StepSignaller
+from torc_slurm.steps.unstarted_steps import with_unstarted_step
 
 SCRIPTS_DIR: Final = ".torc_runner"
 """Folder within the output directory for commands that are too long for an argument."""
@@ -352,7 +353,7 @@ class StepRunner:
     def _report_end(self, tracked: TrackedAttempt, seen: ExitObservation) -> None:
         self._forget(tracked)
         self._had_failures = self._had_failures or seen.exit_code != 0
-        self._events.append(AttemptEnded(tracked.attempt.key, seen))
+        self._events.append(AttemptEnded(tracked.attempt.key, with_unstarted_step(seen, tracked.attempt.stderr_path)))
 
     def _forget(self, tracked: TrackedAttempt) -> None:
         """Remove an attempt and its script."""

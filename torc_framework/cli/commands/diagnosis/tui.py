@@ -11,7 +11,7 @@ import typer
 from torc_framework.cli.shared import completion
 from torc_framework.cli.shared.app import single_command
 from torc_framework.cli.shared.session import Session, session_of
-from torc_framework.distributions import install_extra
+from torc_framework.distributions import require_extra
 from torc_framework.errors import UserError
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def tui(
         user = None if all_users else session.user
         follow_plainly(session.client, workflow_id, user)
         return
+    require_extra("tui", "textual", "terminals")
     setup = _setup(session, standalone=standalone, port=port, all_users=all_users)
     setup.rights.is_read_only, setup.wanted_id = read_only, workflow_id
     setup.begin()
@@ -88,17 +89,13 @@ def _show(setup: "TuiSetup") -> None:
     """Show the screens until the person leaves.
 
     Raises:
-        UserError: the library for terminals is not installed; or the workflow that was asked for is archived.
+        UserError: the workflow that was asked for is archived.
         ApiError: there is no such workflow, or the user has no access to it.
         typer.Exit: a signal ended it, or an error of its own.
     """
     if "SSH_CONNECTION" in os.environ:
         os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
     gc.disable()  # imports make many objects and no garbage
-    try:
-        import textual  # noqa: F401 - only whether the extra is installed
-    except ImportError as error:
-        raise UserError(f"the library for terminals is missing: {install_extra('tui')}") from error
     from torc_framework.tui.app import TuiApp
 
     gc.freeze()

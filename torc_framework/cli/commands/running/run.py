@@ -23,6 +23,7 @@ from torc_framework.text.terminal import print_line
 if TYPE_CHECKING:
     from torc_framework.cli.commands.running.live_failures import LiveFailures
     from torc_framework.cli.commands.running.progress_line import ProgressLine
+    from torc_framework.models.records import WorkflowRecord
 
 MaxParallelJobs = Annotated[int | None, option_of_setting(RunSection, "max_parallel_jobs")]
 NumCpus = Annotated[int | None, option_of_setting(RunSection, "num_cpus")]
@@ -123,6 +124,7 @@ def _retry_failed(session: Session, source: Path | int, executor: str) -> None:
     """Make jobs ready again that failed, were canceled or terminated, and what follows them."""
     from torc_framework.cli.commands.running.run_start import retry_failed_jobs
 
+    _await_server(session)
     retry_failed_jobs(session, source, executor)
 
 
@@ -171,6 +173,7 @@ def run_existing(session: Session, workflow_id: int, given: dict[str, Any], *, w
         run_on_allocations(session, _executor(session, given), workflow_id, given)
         return
     settings = runner_settings(session, given)
+    _await_server(session)
     if session.client.is_uninitialized(workflow_id):
         begin_run(session.client, workflow_id, places=FilePlaces.of(session, settings["executor"]))
     resumed = len(session.client.resume_interrupted_jobs(workflow_id))
@@ -195,6 +198,7 @@ def _create(session: Session, path: Path, settings: dict[str, Any], *, skip_chec
         _make_folder(settings["output_dir"])
         _require_access(session, settings)
         _import_runner()
+        _await_server(session, loaded.head.workflow)
         created = session.client.create_from_plan(loaded.plan, initialize=True)
     finally:
         gc.enable()
@@ -204,6 +208,28 @@ def _create(session: Session, path: Path, settings: dict[str, Any], *, skip_chec
         jobs = count_text(loaded.head.job_count, "job")
         print_line(f"Created workflow {created.id} ({loaded.head.workflow.name}) with {jobs}")
     return created.id
+
+
+def _await_server(session: Session, workflow: "WorkflowRecord | None" = None) -> None:
+    """Wait for a server or database that is away, as a runner does later.
+
+    Args:
+        workflow: Names how long; None stands for the default.
+    """
+    from torc_framework.cli.commands.running.progress_line import ProgressLine
+    from torc_framework.models.records import WorkflowRecord
+    from torc_framework.runner.connection.retries import StartPatience
+
+    patience = StartPatience(ProgressLine(enabled=False))
+    if workflow is not None:
+        patience.minutes = workflow.compute_node_wait_for_healthy_database_minutes
+
+    def ask() -> None:
+        client = session.client
+        if session.url is not None:  # a server that this command has started has just opened its database
+            client.page(WorkflowRecord, limit=1)
+
+    patience.wait_for(ask)
 
 
 def _import_runner() -> None:

@@ -58,7 +58,7 @@ def _create(session: Session, executor: str, path: Path, *, skip_checks: bool = 
     from torc_framework.spec import load_spec
     from torc_framework.spec.scheduler_insertion import has_schedulers
 
-    options = load_options(session, path, skip_checks=skip_checks)
+    options = load_options(session, path, skip_checks=skip_checks, to_submit=True)
     warnings: list[str] = []
     spec = load_spec(path, options=options, warn=warnings.append)
     source: Path | WorkflowSpec = path

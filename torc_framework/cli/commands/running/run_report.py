@@ -9,13 +9,13 @@ from attrs import frozen
 from torc_framework.cli.shared.output import print_json
 from torc_framework.cli.shared.session import Session
 from torc_framework.client import TorcClient
-from torc_framework.errors import ApiError, ExitStatus, ServerUnreachableError
+from torc_framework.errors import ApiError, ExitStatus, ServerUnreachableError, TorcError
 from torc_framework.models.records import JobRecord, ResultRecord
 from torc_framework.models.statuses import UNSUCCESSFUL, JobStatus
 from torc_framework.next_step import NextStep, executor_option, next_step
 from torc_framework.reports.status import run_duration_s
 from torc_framework.runner import RunOutcome
-from torc_framework.runner.connection.retries import retry_until_answered
+from torc_framework.runner.connection.retries import is_away, retry_until_answered
 from torc_framework.text.headline import headline
 from torc_framework.text.quantities import count_text, duration_text
 from torc_framework.text.terminal import print_line
@@ -97,7 +97,9 @@ def report(session: Session, workflow_id: int, outcome: RunOutcome, seen: "Seque
     """
     try:
         details = retry_until_answered(lambda: _details(session, workflow_id, outcome))
-    except ServerUnreachableError as error:
+    except TorcError as error:
+        if not is_away(error):
+            raise
         details = ReportDetails()  # the outcome of the run is known without the server
         outcome.troubles.append(f"no report on single jobs: {error}")
     if session.wants_json:

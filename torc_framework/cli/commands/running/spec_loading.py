@@ -19,19 +19,18 @@ SHOWN_PATHS = 10
 
 
 def load_options(
-    session: Session, path: Path, *, user: str | None = None, skip_checks: bool = False, to_run: bool = False
+    session: Session, path: Path, *, user: str | None = None, to_run: bool = False, **checks: bool
 ) -> "LoadOptions":
     """Return the options with which a spec is loaded: keys and names that plugins define, and the command's flags.
 
     Args:
         user: Owner that the command line names; it wins over the spec's.
         to_run: The jobs will run on this machine: refuse executors that are not installed here.
+        checks: ``skip_checks`` and ``to_submit``; see `LoadOptions`.
     """
     from torc_framework.spec import LoadOptions
 
-    return LoadOptions.of_plugins(
-        session.plugins(path.parent), to_run=to_run, user=session.user, owner=user, skip_checks=skip_checks
-    )
+    return LoadOptions.of_plugins(session.plugins(path.parent), to_run=to_run, user=session.user, owner=user, **checks)
 
 
 def stamp_files(files: Iterable["FileRecord"]) -> None:

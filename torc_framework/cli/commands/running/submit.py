@@ -56,7 +56,7 @@ def submit(
         from torc_framework.cli.commands.running.spec_loading import load_options
         from torc_framework.cli.commands.running.workflow_creation import create_workflow
 
-        options = load_options(session, path, skip_checks=skip_checks)
+        options = load_options(session, path, skip_checks=skip_checks, to_submit=True)
         created = create_workflow(
             session,
             path,

@@ -49,26 +49,61 @@ const LARGE_BYTES = 1e6;
 const AWAY = new Set([0, 502, 503, 504]);
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 15_000;
+/** Milliseconds without an answer after which the page asks whether the server answers. */
+const SILENCE_MS = 3000;
+/** Milliseconds that the server has for the answer to that. */
+const ANSWER_MS = 3000;
 let pause = FIRST_PAUSE_MS;
+let retryTimer = 0;
+/** When the server answered last, milliseconds since the epoch. */
+let answeredAt = Date.now();
+let isProbing = false;
 
 function wentAway() {
   if (server.value.isAway) return;
   pause = FIRST_PAUSE_MS;
-  server.value = { isAway: true, since: Date.now(), nextTry: Date.now() + pause };
-  setTimeout(tryAgain, pause);
+  server.value = { isAway: true, since: answeredAt, nextTry: Date.now() + pause };
+  retryTimer = setTimeout(tryAgain, pause);
 }
+
+/** Note an answer, also a late one to a request that was made before the server went away. */
+function answered() {
+  answeredAt = Date.now();
+  if (!server.value.isAway) return;
+  clearTimeout(retryTimer);
+  server.value = { isAway: false, since: 0, nextTry: 0 };
+  refreshes.value += 1;
+}
+
+const probe = () => get("api/ping", {}, AbortSignal.timeout(ANSWER_MS));
 
 async function tryAgain() {
   try {
     session.value = await get("dash/session");
-    if (session.value?.logged_in) await get("api/ping");
-    server.value = { isAway: false, since: 0, nextTry: 0 };
-    refreshes.value += 1;
+    if (session.value?.logged_in) await probe();
+    answered();
   } catch {
     pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
+    if (!server.value.isAway) return;
     server.value = { ...server.value, nextTry: Date.now() + pause };
-    setTimeout(tryAgain, pause);
+    retryTimer = setTimeout(tryAgain, pause);
   }
+}
+
+/** From now on, ask a server that is silent whether it answers: one that is stopped refuses no request. */
+export function watchServer() {
+  setInterval(async () => {
+    const isSilent = Date.now() - answeredAt >= SILENCE_MS;
+    if (!isSilent || isProbing || document.hidden || server.value.isAway || !session.value?.logged_in) return;
+    isProbing = true;
+    try {
+      await probe();
+    } catch {
+      // `request` has noted it
+    } finally {
+      isProbing = false;
+    }
+  }, 1000);
 }
 
 /**
@@ -164,6 +199,7 @@ async function request(url, options) {
     const size = sizeOf(options.body);
     throw new RequestFailure(size > LARGE_BYTES ? `The connection ended before a request of ${sizeText(size)} was answered. Give the path of the spec instead if it happens again: a proxy before torc-dash may not take so much.` : "The server does not answer.", 0);
   }
+  if (url.startsWith("api/") && !AWAY.has(answer.status)) answered();
   if (answer.ok || answer.status === 304) return answer;
   const message = await messageOf(answer, sizeOf(options.body));
   if (AWAY.has(answer.status)) wentAway();

@@ -6,7 +6,8 @@ import { useData } from "../core/data.js";
 import { followAgain, stream } from "../core/live.js";
 import { isDark, isUpdated, prefer } from "../core/preferences.js";
 import { address, route, workflowId } from "../core/router.js";
-import { agoText, now, zoneName } from "../core/times.js";
+import { durationText } from "../core/quantities.js";
+import { now, zoneName } from "../core/times.js";
 import { Login } from "../views/login.js";
 import { viewOf, WORKFLOW_VIEWS } from "./view_table.js";
 import { Boundary } from "./boundary.js";
@@ -100,7 +101,7 @@ function Connection() {
   const { state } = stream.value;
   if (isAway) {
     const wait = Math.max(0, Math.ceil((nextTry - Date.now()) / 1000));
-    return html`<span class="connection away" role="status">⚠ Server away ${agoText(since).replace(" ago", "")}; next try in ${wait} s. Data may be old.</span>`;
+    return html`<span class="connection away" role="status">⚠ Server away: no answer for ${durationText((Date.now() - since) / 1000)}; next try in ${wait} s. Data may be old.</span>`;
   }
   const text = CONNECTION_TEXTS[state];
   return text ? html`<span class=${`connection ${state}`} role="status">${text}</span>` : "";

@@ -4,6 +4,7 @@ import { html, useEffect, useMemo, useState } from "../vendor/ui.js";
 import { useData } from "../core/data.js";
 import { shellWord } from "../core/orders.js";
 import { liveEvents, stream } from "../core/live.js";
+import { server } from "../core/api.js";
 import { countText } from "../core/quantities.js";
 import { address, route, setParams } from "../core/router.js";
 import { words } from "../core/words.js";
@@ -33,7 +34,7 @@ export function Events({ id }) {
   const waiting = matching.length - matching.filter((event) => event.id <= upTo).length;
   const types = Object.keys(words.value.event_types);
   return html`<header class="view-head"><h1>Events</h1><span class="grow"></span>
-      <span class="muted" role="status">${stream.value.state === "live" ? "Live" : "Not live now"}</span>
+      <span class="muted" role="status">${stream.value.state === "live" && !server.value.isAway ? "Live" : "Not live now"}</span>
       <button type="button" onClick=${() => (setClearedTo(newest), setUpTo(newest))}>Clear the list</button>
     </header>
     <form class="filters" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>

@@ -1,7 +1,7 @@
 // Who works on a workflow: runners with their load, allocations of a batch system, and what starts more.
 
 import { html, useState } from "../vendor/ui.js";
-import { isOwner, refreshes, send } from "../core/api.js";
+import { isOwner, refreshes, send, server } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { commandKinds } from "../core/orders.js";
 import { countText, durationText, requestedSeconds, sizeText } from "../core/quantities.js";
@@ -75,7 +75,7 @@ function DrainButton({ node }) {
     send("PUT", `api/compute_nodes/${node.id}`, { is_draining: !node.is_draining })
       .then(() => { setFailure(null); refreshes.value += 1; })
       .catch(setFailure);
-  return html`<button type="button" class="small" title=${title} onClick=${change}>${node.is_draining ? "Undo" : "Drain"}</button><${Failure} error=${failure} />`;
+  return html`<button type="button" class="small" title=${title} disabled=${server.value.isAway} onClick=${change}>${node.is_draining ? "Undo" : "Drain"}</button><${Failure} error=${failure} />`;
 }
 
 /** @param {any} node */
