@@ -97,6 +97,7 @@ def _runner_values(runner: ComputeNodeRecord, load: RunnerLoad | None, now_s: fl
         "num_cpus": runner.num_cpus,
         "memory_gb": runner.memory_gb,
         "jobs": load.jobs if load else 0,
+        "claimed_jobs": load.claimed if load else 0,
         "used_cpus": load.num_cpus if load else 0,
         "used_memory_bytes": load.memory_bytes if load else 0,
     }

@@ -247,4 +247,4 @@ def _runners(document: Mapping[str, Any]) -> Iterator[TableRow]:
         yield _line(f"runner {place}", (f"  {one_line(runner.get('hostname'))}  ", ""), (", ".join(texts), "dim"))
 
 
-_RUNNER_FIELDS = ("jobs", "num_cpus", "used_cpus", "num_gpus")
+_RUNNER_FIELDS = ("jobs", "claimed_jobs", "num_cpus", "used_cpus", "num_gpus")

@@ -195,6 +195,10 @@ def _runners(report: "WorkflowStatusReport") -> str:
     def jobs(runner: "ComputeNodeRecord") -> str:
         return count_text(loads[runner.id].jobs) if runner.id in loads else "idle"
 
+    def claimed(runner: "ComputeNodeRecord") -> str:
+        load = loads.get(runner.id or 0)
+        return count_text(load.claimed) if load is not None and load.claimed else ""
+
     def cpus(runner: "ComputeNodeRecord") -> str:
         used = loads[runner.id].num_cpus if runner.id in loads else 0
         return f"{count_text(used)} of {count_text(runner.num_cpus * runner.num_nodes)}"
@@ -206,6 +210,7 @@ def _runners(report: "WorkflowStatusReport") -> str:
     columns: list[Any] = [
         ListColumn("RUNNERS", lambda runner: runner.hostname, shrinks="middle"),
         ListColumn("JOBS", jobs, right=True),
+        ListColumn("CLAIMED", claimed, right=True),
         ListColumn("CPUS", cpus, right=True),
         ListColumn("MEMORY", memory, right=True),
         ListColumn("STATE", lambda runner: RUNNER_LOOKS[runner_state(runner, now_s)].word),
