@@ -158,7 +158,10 @@ def test_a_running_workflow_and_one_whose_runner_was_killed(torc: Any, torc_env:
         eventually(lambda: "6 of 7 jobs done, 1 running" in torc("status", 1).stdout)
         shown = torc("status", 1).stdout
         assert shown.startswith("▶ long (workflow 1) running: ")
-        assert "%" in shown.splitlines()[1]
+        assert shown.splitlines()[1].endswith("%")
+        assert shown.splitlines()[2] == "  end unknown: no job of slow has completed yet"
+        found = json.loads(torc("status", 1, "-f", "json").stdout)
+        assert (found["remaining_s"], found["end_unknown"]) == (None, "no job of slow has completed yet")
         assert "  RUNNERS" in shown
         assert shown.endswith("Next: torc watch 1\n")
     finally:
@@ -166,6 +169,7 @@ def test_a_running_workflow_and_one_whose_runner_was_killed(torc: Any, torc_env:
         runner.wait()
     shown = torc("status", 1).stdout
     assert shown.startswith("‖ long (workflow 1) interrupted: 6 of 7 jobs done, 1 interrupted")
+    assert "end unknown" not in shown
     assert shown.endswith("\nThe 1 interrupted job runs again.\nNext: torc run 1\n")
     torc("workflows", "cancel", 1)
     torc("run", 1)

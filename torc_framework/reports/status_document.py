@@ -55,6 +55,7 @@ def status_document(
         "started_at": progress.started_at,
         "duration_s": report.duration_s,
         "remaining_s": report.remaining_s,
+        "end_unknown": report.end_unknown,
         "groups": [
             {
                 "first_name": group.first_name,

@@ -114,7 +114,7 @@ function Card({ entry }) {
 }
 
 /** @param {Record<string, number>} counts @param {number} interrupted jobs among the terminated ones @param {string} state whose word is shown before */
-function troubles({ failed = 0, terminated = 0, pending_failed = 0, running = 0, pending = 0 }, interrupted, state) {
+export function troubles({ failed = 0, terminated = 0, pending_failed = 0, running = 0, pending = 0 }, interrupted, state) {
   const parts = [
     failed && `${countText(failed)} failed`,
     terminated > interrupted && `${countText(terminated - interrupted)} terminated`,
