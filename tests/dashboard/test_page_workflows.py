@@ -23,7 +23,7 @@ def _offered(page: Page, name: str) -> list[str]:
 
 
 def test_the_list_offers_what_fits(page: DashPage, owner: DashReader, tmp_path: Path) -> None:
-    """A new workflow can be initialized, an ended one reinitialized, and one that runs, without a known end, canceled."""
+    """A new workflow can be initialized, an ended one reinitialized, and one that runs canceled; its end is unknown."""
     owner.create({"name": "new_one", **ONE})
     owner.run_to_its_end(owner.create({"name": "ended_one", **ONE}))
     wait = f"while [ ! -e {tmp_path}/gate ]; do sleep 0.05; done"
@@ -69,7 +69,6 @@ def test_numbers_of_jobs_are_those_of_the_command_line(page: DashPage) -> None:
         const list = await import(new URL("static/views/workflows.js", document.baseURI));
         return list.troubles(counts, 0, "running");}"""
     assert page.show("w").evaluate(script, counts) == "".join(f", {text}" for text in trouble_texts(counts))
-
 
 
 def test_a_new_workflow_is_initialized_if_wanted(page: DashPage) -> None:

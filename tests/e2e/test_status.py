@@ -137,7 +137,11 @@ def test_only_started_jobs_run(torc: Any, own_server: str) -> None:
     listed = json.loads(torc("jobs", "list", 1, "--filter", "status:running", "-f", "json").stdout)
     assert len(listed["jobs"]) == 2
     explained = json.loads(torc("explain", 1, "-f", "json").stdout)
-    assert {group["status"]: group["count"] for group in explained["groups"]} == {"running": 2, "pending": 4, "ready": 5}
+    assert {group["status"]: group["count"] for group in explained["groups"]} == {
+        "running": 2,
+        "pending": 4,
+        "ready": 5,
+    }
     with urlopen(own_server.rpartition("/torc-service")[0] + "/metrics") as answer:
         metrics = answer.read().decode()
     assert 'torc_jobs{status="running"} 2.0' in metrics

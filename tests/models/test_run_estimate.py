@@ -1,4 +1,4 @@
-"""Tests of the estimate of the end of a run: when there is none, bounds that hold, simulated runs within the interval."""
+"""Tests of the estimate of the end of a run: when there is none, its bounds, and simulated runs that end within it."""
 
 import heapq
 import random

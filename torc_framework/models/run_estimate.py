@@ -8,7 +8,7 @@ is about ``spread * ln(N)`` longer than the mean if run times have an exponentia
 longer than what was seen. The estimate is the middle of the bounds; the interval is wider by what the spread of the run
 times adds to the work.
 
-`end_of_run` decides whether there is an estimate. Everything that shows an end, or why it is unknown, has it from there.
+`end_of_run` decides whether there is an estimate: all that shows an end, or what makes it unknown, has it from there.
 """
 
 import math

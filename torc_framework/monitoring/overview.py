@@ -37,9 +37,7 @@ _COUNTED: dict[str, type[Record]] = {
 }
 
 
-def overview(
-    context: WorkContext, client: TorcClient, workflow_id: int, *, reads_logs: bool
-) -> dict[str, Any]:
+def overview(context: WorkContext, client: TorcClient, workflow_id: int, *, reads_logs: bool) -> dict[str, Any]:
     """Return the document of ``torc status`` for a workflow, with its headline, and its progress by stage.
 
     Args:

@@ -121,13 +121,14 @@ def _work_left(
 ) -> list[WorkLeft]:
     nodes, times = structure.graph.nodes, attempts.run_times
     of_group: dict[str, list[RunTimes]] = {}
-    for number, its_times in times.items():
-        of_group.setdefault(nodes[number].label, []).append(its_times)
+    for place, its_times in times.items():
+        of_group.setdefault(nodes[place].label, []).append(its_times)
+    groups = {label: RunTimes.merged(several) for label, several in of_group.items()}
     found = []
-    for number, (node, by_status) in enumerate(zip(nodes, counts, strict=True)):
+    for place, (node, by_status) in enumerate(zip(nodes, counts, strict=True)):
         if _UNFINISHED.isdisjoint(by_status):
             continue
-        whole = RunTimes.merged(of_group.get(node.label, ()))
+        whole = groups.get(node.label, RunTimes())
         running = by_status.get(JobStatus.RUNNING.label, 0)
         found.append(
             WorkLeft(
@@ -135,9 +136,9 @@ def _work_left(
                 node.stage,
                 sum(by_status.get(label, 0) for label in _UNFINISHED) - running,
                 running,
-                times.get(number, whole),
+                times.get(place, whole),
                 whole.longest,
-                oldest.get(number, 0.0),
+                oldest.get(place, 0.0),
             )
         )
     return found

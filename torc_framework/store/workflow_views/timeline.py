@@ -12,7 +12,7 @@ from attrs import frozen
 
 from torc_framework.models.statuses import JobStatus
 from torc_framework.models.workflow_views import TimelineBars, TimelineLane, TimelineView
-from torc_framework.store.database.sql import Statement, Tx, number, param
+from torc_framework.store.database.sql import Statement, Tx, param
 from torc_framework.store.errors import RuleError
 from torc_framework.store.tables import core as t
 from torc_framework.store.workflow_views.attempt_times import RUNNING_ATTEMPTS, end_seconds
