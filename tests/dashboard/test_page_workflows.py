@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from torc_framework.models.progress import WorkflowOverview
 from torc_framework.models.records import WorkflowRecord
+from torc_framework.text.headline import trouble_texts
 from torc_framework.text.status_text import STATUS_LOOKS
 
 PATIENCE_MS = 60_000
@@ -22,7 +23,7 @@ def _offered(page: Page, name: str) -> list[str]:
 
 
 def test_the_list_offers_what_fits(page: DashPage, owner: DashReader, tmp_path: Path) -> None:
-    """A new workflow can be initialized, an ended one reinitialized, and one that runs canceled."""
+    """A new workflow can be initialized, an ended one reinitialized, and one that runs canceled; its end is unknown."""
     owner.create({"name": "new_one", **ONE})
     owner.run_to_its_end(owner.create({"name": "ended_one", **ONE}))
     wait = f"while [ ! -e {tmp_path}/gate ]; do sleep 0.05; done"
@@ -32,6 +33,7 @@ def test_the_list_offers_what_fits(page: DashPage, owner: DashReader, tmp_path: 
         main = page.show(f"w/{running}").get_by_role("main")
         expect(main.get_by_role("button", name="Cancel workflow…")).to_be_visible(timeout=PATIENCE_MS)
         expect(main.get_by_role("button", name="Watch and recover…")).to_be_visible()
+        expect(main).to_contain_text("End unknown: no job of a has completed yet.", timeout=PATIENCE_MS)
         shown = page.show("w")
         assert _offered(shown, "new_one") == ["Initialize…", "Run here…", "Submit…", "Archive…", "Delete…"]
         ended = ["Run here…", "Submit…", "Reinitialize…", "Reset…", "Archive…", "Delete…"]
@@ -58,6 +60,15 @@ def test_states_are_those_of_the_command_line(page: DashPage) -> None:
     record = WorkflowRecord(name="w", user="u")
     overviews = [WorkflowOverview(record, 1, is_archived=False, active_runners=1, **each) for each in entries]
     assert page.show("w").evaluate(script, entries) == [each.state for each in overviews]
+
+
+def test_numbers_of_jobs_are_those_of_the_command_line(page: DashPage) -> None:
+    """Jobs that a runner holds and has not started are claimed."""
+    counts = {"failed": 1, "running": 8, "pending": 92}
+    script = """async (counts) => {
+        const list = await import(new URL("static/views/workflows.js", document.baseURI));
+        return list.troubles(counts, 0, "running");}"""
+    assert page.show("w").evaluate(script, counts) == "".join(f", {text}" for text in trouble_texts(counts))
 
 
 def test_a_new_workflow_is_initialized_if_wanted(page: DashPage) -> None:

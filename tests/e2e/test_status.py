@@ -5,16 +5,21 @@ import os
 import pty
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from programs import BIN
+from sample_records import register
 from waiting import eventually
 
 from torc_framework.client import TorcClient
+from torc_framework.models.exchange import ExchangeRequest, StartedReport
 from torc_framework.models.plan import Plan, PlannedJob
 from torc_framework.models.records import WorkflowRecord
+from torc_framework.text.headline import counts_text
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("own_server")]
 
@@ -108,6 +113,41 @@ def test_all_workflows(torc: Any, work: Path) -> None:
     assert [each["status"] for each in found["workflows"]] == ["failed", "uninitialized"]
 
 
+def test_only_started_jobs_run(torc: Any, own_server: str) -> None:
+    """Jobs that a runner holds and has not started are claimed, in every number that is shown."""
+    jobs = [PlannedJob(name=f"train_{number}", command="true") for number in range(10)]
+    with TorcClient(own_server) as client:
+        plan = Plan(workflow=WorkflowRecord(name="ocean", user="root"), jobs=[*jobs, PlannedJob("report", "true")])
+        client.create_from_plan(plan, initialize=True)
+        node = register(client, 1, num_cpus=2)
+        held = client.exchange(1, ExchangeRequest(node, 1, slots=6)).jobs
+        started = [StartedReport(job.id, 1, time.time()) for job in held[:2]]
+        progress = client.exchange(1, ExchangeRequest(node, 1, started=started, want_counts=True))
+    sentence = "0 of 11 jobs done, 2 running, 4 claimed"
+    assert counts_text(progress.counts or {}) == sentence  # what 'torc run' shows
+    status = torc("status", 1).stdout
+    assert status.startswith(f"▶ ocean (workflow 1) running: {sentence}\n")
+    assert "  ▶ train   0 of 10  2 running, 4 claimed, 4 ready\n" in status
+    assert torc("explain", 1).stdout.startswith(f"▶ ocean (workflow 1) running: {sentence}\n")
+    assert [line.split()[1:6] for line in status.splitlines() if " of 2 " in line] == [["2", "4", "2", "of", "2"]]
+    found = json.loads(torc("status", 1, "-f", "json").stdout)
+    (runner,) = found["runners"]
+    assert (runner["jobs"], runner["claimed_jobs"], runner["used_cpus"]) == (2, 4, 2)
+    assert (found["job_counts"]["running"], found["job_counts"]["pending"]) == (2, 4)
+    listed = json.loads(torc("jobs", "list", 1, "--filter", "status:running", "-f", "json").stdout)
+    assert len(listed["jobs"]) == 2
+    explained = json.loads(torc("explain", 1, "-f", "json").stdout)
+    assert {group["status"]: group["count"] for group in explained["groups"]} == {
+        "running": 2,
+        "pending": 4,
+        "ready": 5,
+    }
+    with urlopen(own_server.rpartition("/torc-service")[0] + "/metrics") as answer:
+        metrics = answer.read().decode()
+    assert 'torc_jobs{status="running"} 2.0' in metrics
+    assert 'torc_jobs{status="pending"} 4.0' in metrics
+
+
 def test_an_unknown_workflow(torc: Any) -> None:
     done = torc("status", 4711)
     assert (done.returncode, done.stdout) == (1, "")
@@ -122,7 +162,10 @@ def test_a_running_workflow_and_one_whose_runner_was_killed(torc: Any, torc_env:
         eventually(lambda: "6 of 7 jobs done, 1 running" in torc("status", 1).stdout)
         shown = torc("status", 1).stdout
         assert shown.startswith("▶ long (workflow 1) running: ")
-        assert "%" in shown.splitlines()[1]
+        assert shown.splitlines()[1].endswith("%")
+        assert shown.splitlines()[2] == "  end unknown: no job of slow has completed yet"
+        found = json.loads(torc("status", 1, "-f", "json").stdout)
+        assert (found["remaining_s"], found["end_unknown"]) == (None, "no job of slow has completed yet")
         assert "  RUNNERS" in shown
         assert shown.endswith("Next: torc watch 1\n")
     finally:
@@ -130,6 +173,7 @@ def test_a_running_workflow_and_one_whose_runner_was_killed(torc: Any, torc_env:
         runner.wait()
     shown = torc("status", 1).stdout
     assert shown.startswith("‖ long (workflow 1) interrupted: 6 of 7 jobs done, 1 interrupted")
+    assert "end unknown" not in shown
     assert shown.endswith("\nThe 1 interrupted job runs again.\nNext: torc run 1\n")
     torc("workflows", "cancel", 1)
     torc("run", 1)

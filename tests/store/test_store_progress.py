@@ -44,7 +44,7 @@ def test_an_empty_workflow(bench: Any) -> None:
 
 
 def test_the_progress_of_a_run(bench: Any) -> None:
-    """Counts, failures by class, the load of the runner, and ends, newest first."""
+    """Counts, failures by class, the load of the runner by what has started, and ends, newest first."""
     bench.plan(5)
     bench.start(0, 1, 2)
     bench.end(0)
@@ -53,7 +53,7 @@ def test_the_progress_of_a_run(bench: Any) -> None:
     assert found["overview"]["counts"] == {"completed": 1, "failed": 1, "running": 1, "pending": 2}
     assert found["failures"] == {"oom": 1}
     (load,) = found["loads"]
-    assert (load.compute_node_id, load.jobs, load.num_cpus) == (bench.nodes[0], 3, 3)
+    assert (load.compute_node_id, load.jobs, load.num_cpus, load.claimed) == (bench.nodes[0], 1, 1, 2)
     assert len(found["recent"]) == 2
     assert found["started_at"] < found["recent"][1]
     assert found["overview"]["active_runners"] == 1

@@ -40,11 +40,40 @@ def test_progress_counts_by_stage_and_group(bench: Any) -> None:
     ]
     assert (found.stage_count, found.group_count) == (4, 4)
     assert [(each.completed, each.failed) for each in found.throughput][-1] == (2, 0)
-    assert found.estimate is not None
-    assert found.estimate.left_jobs == 6
-    assert found.estimate.has_unknown
-    assert found.estimate.least_seconds <= found.estimate.seconds <= found.estimate.most_seconds
+    assert (found.estimate, found.end_unknown) == (None, "no job of eval_# has completed yet")
     assert found.oldest_ready is None
+
+
+def test_the_end_is_estimated_from_what_has_started(bench: Any) -> None:
+    """Claimed jobs are no places; the estimate goes while a job runs longer than all before, or the rate is another."""
+    bench.plan(8)
+    bench.start(0, 1, 2, 3)
+    for job in (0, 1):
+        bench.end(job, exec_time_s=1000.0)
+    found = seen(bench, progress_view)
+    assert found.end_unknown is None
+    assert (found.estimate.left_jobs, found.estimate.places) == (6, 2.0)
+    assert found.estimate.least_seconds <= found.estimate.seconds <= found.estimate.most_seconds
+    bench.set_status(2, JobStatus.RUNNING, started_s=time.time() - 2000)
+    found = seen(bench, progress_view)
+    assert (found.estimate, found.end_unknown) == (None, "job# has run longer than any that completed")
+    bench.plan(8)
+    bench.start(0, 1, 2, 3)
+    for job in (0, 1):
+        bench.end(job, ended_at=time.time() - 600)
+    found = seen(bench, progress_view)
+    assert found.estimate is None
+    assert found.end_unknown.startswith("what is left needs 30 min")
+
+
+def test_a_stage_without_run_times_has_those_of_its_group(bench: Any) -> None:
+    bench.plan(3, [(1, 0), (2, 1)])
+    bench.start(0)
+    bench.end(0, exec_time_s=1000.0)
+    bench.start(1)
+    found = seen(bench, progress_view)
+    assert ([each.stage for each in found.groups], found.end_unknown) == ([1, 2, 3], None)
+    assert found.estimate.left_jobs == 2
 
 
 def test_the_oldest_ready_job_is_ready_since_its_last_dependency_ended(bench: Any) -> None:
@@ -62,7 +91,7 @@ def test_the_oldest_ready_job_is_ready_since_its_last_dependency_ended(bench: An
 def test_a_workflow_that_has_not_run_has_no_estimate(bench: Any) -> None:
     pipeline(bench, begin=False)
     found = seen(bench, progress_view)
-    assert (found.estimate, found.throughput, found.oldest_ready) == (None, [], None)
+    assert (found.estimate, found.end_unknown, found.throughput, found.oldest_ready) == (None, None, [], None)
 
 
 def test_an_empty_workflow_has_all_views(bench: Any) -> None:

@@ -36,8 +36,9 @@ class Utf8:
         (
             {"completed": 4960, "failed": 37, "running": 2, "pending": 1},
             0,
-            "4,960 of 5,000 jobs done, 37 failed, 3 running",
+            "4,960 of 5,000 jobs done, 37 failed, 2 running, 1 claimed",
         ),
+        ({"pending": 92, "ready": 8}, 0, "0 of 100 jobs done, 92 claimed"),
         ({"ready": 1}, 0, "0 of 1 job done"),
         ({"terminated": 3, "completed": 1}, 2, "1 of 4 jobs done, 1 terminated, 2 interrupted"),
         ({"terminated": 2, "blocked": 1}, 2, "0 of 3 jobs done, 2 interrupted"),

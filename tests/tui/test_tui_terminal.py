@@ -153,6 +153,7 @@ def test_a_running_job_is_stopped(create: Create, torc_env: dict[str, str], term
     terminal.until("y do it")
     terminal.keys("y", "q")
     terminal.until("running")
+    terminal.until("End unknown: no job of hang has completed yet.")
     terminal.keys("2")
     terminal.until("1 of 2")
     terminal.keys("Right", "l")

@@ -53,12 +53,18 @@ class WorkflowOverview(msgspec.Struct):
 
 
 class RunnerLoad(msgspec.Struct):
-    """What the jobs that a runner holds have requested: CPUs and memory on all their nodes."""
+    """What the jobs that run at a runner have requested: CPUs and memory on all their nodes.
+
+    Attributes:
+        jobs: Jobs whose attempts have started.
+        claimed: Jobs that the runner holds besides, whose attempts have not started.
+    """
 
     compute_node_id: int
     jobs: int
     num_cpus: int
     memory_bytes: int
+    claimed: int = 0
 
 
 class WorkflowProgress(msgspec.Struct):

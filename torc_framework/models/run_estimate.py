@@ -7,6 +7,8 @@ job of each stage: a typical one for the lower bound; for the upper bound the lo
 is about ``spread * ln(N)`` longer than the mean if run times have an exponential distribution, and is taken to be no
 longer than what was seen. The estimate is the middle of the bounds; the interval is wider by what the spread of the run
 times adds to the work.
+
+`end_of_run` decides whether there is an estimate: all that shows an end, or what makes it unknown, has it from there.
 """
 
 import math
@@ -15,12 +17,20 @@ from typing import Final
 
 from attrs import define, frozen
 
+from torc_framework.text.quantities import duration_text
+
 _NORMAL_90: Final = 1.2816
 """Standard deviations from the mean to the 90 % quantile of a normal distribution: 80 % are between -it and it."""
-UNKNOWN_SPREAD: Final = 1.0
-"""Standard deviation of run times that are not known, as a part of their assumed mean."""
 RUNNING_LEFT: Final = 0.5
 """Part of its run time that a running job has left on average."""
+REPORTED_AFTER_S: Final = 2.0
+"""How long after its end an attempt may still count as running, because the end is not reported yet."""
+MOST_BY_RATE: Final = 2.0
+"""How many times as long as estimated what is left may take at the measured rate."""
+LEAST_COMPARED_S: Final = 1.0
+"""Shorter estimates are compared with the rate as if they were this long."""
+_LONGEST_S: Final = 1e10
+"""Longest time that is estimated, about 300 years; a longer one is no estimate."""
 
 
 @define
@@ -68,16 +78,22 @@ class WorkLeft:
     """Like jobs that are left.
 
     Attributes:
+        name: What people call them: the label of their group, or the name of a single job.
         stage: Number of their stage.
-        waiting: Jobs that have not begun.
-        running: Jobs that run.
-        times: Run times of those that completed; None without any.
+        waiting: Jobs whose attempts have not started.
+        running: Jobs whose attempts have.
+        times: Run times of those that completed, or else of jobs of the same group in other stages; empty without any.
+        longest_s: The longest run time of a job of the group that completed.
+        oldest_s: How long the attempt has run that runs longest; 0 if none runs, or if no start is known.
     """
 
+    name: str
     stage: int
     waiting: int
     running: int
-    times: RunTimes | None
+    times: RunTimes
+    longest_s: float = 0.0
+    oldest_s: float = 0.0
 
 
 @frozen
@@ -89,30 +105,52 @@ class Seconds:
     most: float
 
 
-def seconds_left(work: Sequence[WorkLeft], places: float, others: RunTimes) -> Seconds:
+def end_of_run(work: Sequence[WorkLeft], places: float, rate: float | None) -> Seconds | str:
+    """Return how long the jobs that are left may take, or, where what is known does not tell that, what is unknown.
+
+    Args:
+        work: The jobs that are left, one at least.
+        places: Jobs that run at the same time.
+        rate: Attempts that ended a second lately; None if none has ended in this run.
+    """
+    for each in work:
+        if each.times.count and each.oldest_s > each.longest_s + REPORTED_AFTER_S:
+            return f"{each.name} has run longer than any that completed"
+    for each in work:
+        if not each.times.count:
+            return f"no job of {each.name} has completed yet"
+    if not places:
+        return "no job runs"
+    left = seconds_left(work, places)
+    if left.most > _LONGEST_S:
+        return "the run times add up to more than 300 years"
+    if rate:
+        by_rate = sum(each.waiting + each.running for each in work) / rate
+        if by_rate > MOST_BY_RATE * max(left.expected, LEAST_COMPARED_S):
+            both = duration_text(by_rate), duration_text(left.expected)
+            return "what is left needs {} at the measured rate, and {} by the run times of its jobs".format(*both)
+    return left
+
+
+def seconds_left(work: Sequence[WorkLeft], places: float) -> Seconds:
     """Return how long the jobs that are left may take; the interval has the end in four of five cases.
 
     Args:
-        work: The jobs that are left.
+        work: The jobs that are left; each has run times.
         places: Jobs that run at the same time, more than 0.
-        others: Run times, one at least, that stand for those of jobs without any.
     """
     sum_s = variance = 0.0
     typical: dict[int, float] = {}
     longest: dict[int, float] = {}
     for each in work:
         count = each.waiting + RUNNING_LEFT * each.running
-        if each.times is None:
-            mean, spread, samples = others.mean, (UNKNOWN_SPREAD * others.mean) ** 2, 1
-        else:
-            mean, spread, samples = each.times.mean, each.times.variance, each.times.count
+        mean, spread, samples = each.times.mean, each.times.variance, each.times.count
         sum_s += count * mean
         variance += count * spread + count**2 * spread / samples  # of the jobs, and of the mean that is taken for them
         own = mean if each.waiting else RUNNING_LEFT * mean
         together = max(1.0, min(places, each.waiting + each.running))
         typical[each.stage] = max(typical.get(each.stage, 0.0), own)
-        above = math.sqrt(spread) * math.log(together)
-        most_own = own + (above if each.times is None else min(above, each.times.longest - mean))
+        most_own = own + min(math.sqrt(spread) * math.log(together), each.times.longest - mean)
         longest[each.stage] = max(longest.get(each.stage, 0.0), most_own)
     least = max(sum_s / places, sum(typical.values()))
     most = max(least, sum_s / places + sum(longest.values()) * max(0.0, 1 - 1 / places))

@@ -65,8 +65,6 @@ class RunEstimate(msgspec.Struct):
         ends_at: The expected end, UTC, ISO 8601.
         places: Jobs that run at the same time, on which it rests: now, or on average in the last five minutes.
         samples: Completed attempts on which it rests.
-        has_unknown: Some groups of the jobs that are left have no completed attempt: they are assumed to take as long
-            as the others.
     """
 
     left_jobs: int
@@ -76,7 +74,6 @@ class RunEstimate(msgspec.Struct):
     ends_at: str
     places: float
     samples: int
-    has_unknown: bool = False
 
 
 class OldestReady(msgspec.Struct):
@@ -101,7 +98,8 @@ class ProgressView(msgspec.Struct):
         groups: Jobs by stage and group, in the order of stages; the first of them only.
         group_count: Number of all pairs of stage and group.
         throughput: Over a minute, five minutes, an hour and the whole run; shorter runs have fewer.
-        estimate: None if nothing is left, if nothing has completed yet, or if nothing runs.
+        estimate: None if no runner holds a job, or if the end is not known.
+        end_unknown: What makes the end unknown, as a clause; None with an estimate, and if no runner holds a job.
         oldest_ready: None without ready jobs.
     """
 
@@ -113,6 +111,7 @@ class ProgressView(msgspec.Struct):
     throughput: list[Throughput]
     estimate: RunEstimate | None = None
     oldest_ready: OldestReady | None = None
+    end_unknown: str | None = None
 
 
 # --- graph ------------------------------------------------------------------------------------------

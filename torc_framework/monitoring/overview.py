@@ -37,17 +37,14 @@ _COUNTED: dict[str, type[Record]] = {
 }
 
 
-def overview(
-    context: WorkContext, client: TorcClient, workflow_id: int, *, reads_logs: bool, has_stages: bool = False
-) -> dict[str, Any]:
-    """Return the document of ``torc status`` for a workflow, with its headline.
+def overview(context: WorkContext, client: TorcClient, workflow_id: int, *, reads_logs: bool) -> dict[str, Any]:
+    """Return the document of ``torc status`` for a workflow, with its headline, and its progress by stage.
 
     Args:
         reads_logs: Add the last lines of failed jobs from their logs.
-        has_stages: Add the progress by stage, as ``progress``; the headline then has its numbers.
     """
-    stages = client.progress_view(workflow_id) if has_stages else None
-    report = read_status(client, workflow_id, None if stages is None else stages.overview)
+    stages = client.progress_view(workflow_id)
+    report = read_status(client, workflow_id, stages)
     step = next_step(client, report.progress, context.plugins.lazy_executors)
     lines: dict[int, str] = {}
     if reads_logs:
@@ -63,11 +60,12 @@ def overview(
         duration_s=report.duration_s,
     )
     document = status_document(report, lines, None if step is None else step.as_dict())
-    if stages is not None:
-        document["progress"] = msgspec.to_builtins(stages)
-        if not report.runners:  # the stages have the numbers of the headline
-            for group in document["progress"]["groups"]:
-                terminate_live(group["counts"])
+    if report.remaining_s is None:
+        stages.estimate = None
+    if not report.runners:  # the stages have the numbers of the headline
+        for group in stages.groups:
+            terminate_live(group.counts)
+    document["progress"] = msgspec.to_builtins(stages)
     return {**document, "headline": sentence, "glyph": look.glyph, "colour": look.colour}
 
 

@@ -1,22 +1,20 @@
 """The status of one workflow: its progress, its first failures, the runners that work on it, and the time left."""
 
-import time
 from datetime import datetime
 from typing import Any, Final
 
 from attrs import frozen
 
 from torc_framework.client import TorcClient
-from torc_framework.models.progress import JobGroups, WorkflowOverview, WorkflowProgress
+from torc_framework.models.progress import JobGroups, WorkflowProgress
 from torc_framework.models.records import ComputeNodeRecord, JobRecord, ResultRecord
-from torc_framework.models.statuses import DONE, FAILURES, LIVE
+from torc_framework.models.statuses import FAILURES, LIVE
 from torc_framework.models.workflow_states import workflow_state
+from torc_framework.models.workflow_views import ProgressView
 from torc_framework.system.process_identity import is_dead_runner
 
 MOST_FAILED: Final = 5
 """Most failed jobs that are returned."""
-LEAST_ENDS: Final = 5
-"""Least completions since the start of a runner from which the time left is estimated."""
 
 
 @frozen
@@ -39,6 +37,7 @@ class WorkflowStatusReport:
         runners: Active runners that are not known to be dead.
         lost_runners: Active runners that are known to be dead.
         remaining_s: Estimate of the seconds until all jobs have ended; None without one.
+        end_unknown: What makes the end unknown, as a clause; None with an estimate, and if nothing is under way.
         duration_s: Seconds from the first start to the last end of an attempt; None unless nothing is under way.
     """
 
@@ -51,6 +50,7 @@ class WorkflowStatusReport:
     runners: tuple[ComputeNodeRecord, ...]
     lost_runners: tuple[ComputeNodeRecord, ...]
     remaining_s: float | None
+    end_unknown: str | None
     duration_s: float | None
 
     @property
@@ -61,15 +61,15 @@ class WorkflowStatusReport:
         return workflow_state(self.counts, interrupted=self.interrupted, is_canceled=is_canceled, is_silent=is_silent)
 
 
-def read_status(client: TorcClient, workflow_id: int, seen: WorkflowOverview | None = None) -> WorkflowStatusReport:
+def read_status(client: TorcClient, workflow_id: int, view: ProgressView | None = None) -> WorkflowStatusReport:
     """Return the status of a workflow. The number of requests does not grow with its jobs.
 
     Args:
-        seen: Numbers that were asked for already, with which the report shall agree.
+        view: What was asked for already, with whose numbers the report shall agree.
     """
     progress = client.progress(workflow_id)
-    if seen is not None:
-        progress.overview = seen
+    if view is not None:
+        progress.overview = view.overview
     overview = progress.overview
     runners: tuple[ComputeNodeRecord, ...] = ()
     lost: tuple[ComputeNodeRecord, ...] = ()
@@ -81,6 +81,11 @@ def read_status(client: TorcClient, workflow_id: int, seen: WorkflowOverview | N
     if not runners:  # what dead runners held runs again with the next one
         interrupted += terminate_live(counts)
     is_worked_on = any(counts.get(status.label) for status in LIVE)
+    if not is_worked_on:
+        view = None
+    elif view is None:
+        view = client.progress_view(workflow_id)
+    estimate = None if view is None else view.estimate
     return WorkflowStatusReport(
         progress,
         counts,
@@ -90,7 +95,8 @@ def read_status(client: TorcClient, workflow_id: int, seen: WorkflowOverview | N
         sum(counts.get(status.label, 0) for status in FAILURES) - interrupted,
         runners,
         lost,
-        estimate_remaining_s(progress, runners, time.time()) if is_worked_on else None,
+        None if estimate is None else estimate.seconds,
+        None if view is None else view.end_unknown,
         None if is_worked_on else run_duration_s(progress),
     )
 
@@ -131,28 +137,3 @@ def run_duration_s(progress: WorkflowProgress) -> float | None:
         return None
     first, last = _seconds(progress.started_at), _seconds(progress.recent[0])
     return None if first is None or last is None else max(0.0, last - first)
-
-
-def estimate_remaining_s(
-    progress: WorkflowProgress, runners: tuple[ComputeNodeRecord, ...], now_s: float
-) -> float | None:
-    """Return an estimate of the seconds until all jobs have ended; None if too few have ended to know.
-
-    The rate is that of the newest ends since the present runners began. The time since the last end counts, so that
-    the estimate grows while no job ends.
-
-    Args:
-        progress: The workflow's progress.
-        runners: The runners that work on it.
-        now_s: The present time, seconds since the epoch.
-    """
-    starts = [start for runner in runners if (start := _seconds(runner.start_time)) is not None]
-    if not starts:
-        return None
-    ends = [end for text in progress.recent if (end := _seconds(text)) is not None and end >= min(starts)]
-    if len(ends) < LEAST_ENDS:
-        return None
-    has_older = len(ends) == len(progress.recent)
-    span_s = max(now_s - (ends[-1] if has_older else min(starts)), 0.001)
-    ended = sum(progress.overview.counts.get(status.label, 0) for status in DONE) - progress.overview.interrupted
-    return (progress.overview.total - ended) * span_s / len(ends)

@@ -55,6 +55,7 @@ def status_document(
         "started_at": progress.started_at,
         "duration_s": report.duration_s,
         "remaining_s": report.remaining_s,
+        "end_unknown": report.end_unknown,
         "groups": [
             {
                 "first_name": group.first_name,
@@ -97,6 +98,7 @@ def _runner_values(runner: ComputeNodeRecord, load: RunnerLoad | None, now_s: fl
         "num_cpus": runner.num_cpus,
         "memory_gb": runner.memory_gb,
         "jobs": load.jobs if load else 0,
+        "claimed_jobs": load.claimed if load else 0,
         "used_cpus": load.num_cpus if load else 0,
         "used_memory_bytes": load.memory_bytes if load else 0,
     }

@@ -30,8 +30,9 @@ _UNSUCCESSFUL: Final = (
     ("canceled", "{} canceled"),
     ("disabled", "{} disabled"),
 )
-"""What texts say of jobs that are not done and not under way, in this order."""
-_UNDER_WAY: Final = ("running", "pending")
+"""What texts say of jobs that are not done and not held by a runner, in this order."""
+_HELD: Final = (("running", "{} running"), ("pending", "{} claimed"))
+"""What texts say of jobs that runners hold: those whose attempts have started, and those that were only claimed."""
 
 
 def separated(counts: Mapping[str, int], interrupted: int = 0) -> dict[str, int]:
@@ -45,11 +46,12 @@ def separated(counts: Mapping[str, int], interrupted: int = 0) -> dict[str, int]
 
 
 def trouble_texts(counts: Mapping[str, int], *, interrupted: int = 0) -> list[str]:
-    """Return texts such as ``2 failed`` for the jobs that ended without success, and for the running ones last."""
+    """Return texts such as ``2 failed`` for the jobs that ended without success, and for those that runners hold last.
+
+    Only jobs whose attempts have started are running; the others that runners hold are claimed.
+    """
     numbers = separated(counts, interrupted)
-    parts = [text.format(count_text(numbers[label])) for label, text in _UNSUCCESSFUL if label in numbers]
-    running = sum(numbers.get(label, 0) for label in _UNDER_WAY)
-    return [*parts, f"{count_text(running)} running"] if running else parts
+    return [text.format(count_text(numbers[label])) for label, text in (*_UNSUCCESSFUL, *_HELD) if label in numbers]
 
 
 def counts_text(counts: Mapping[str, int], *, interrupted: int = 0) -> str:

@@ -85,12 +85,12 @@ class AttemptPodsBench:
         context = RunnerContext(1, 1, str(folder), str(folder), "http://localhost")
         self.pods = RunnerPods(cast("Cluster", self.cluster), SCOPE, K8sOptions(), context, self.events.extend)
 
-    def adopt(self, number: int) -> AttemptPods:
-        """Follow a pod that exists, ``pod-N``."""
+    def adopt(self, number: int, body: dict[str, Any] | None = None) -> AttemptPods:
+        """Follow a pod that exists, ``pod-N``; it runs unless it is given otherwise."""
         name = f"pod-{number}"
         logs = LogPaths(str(self.folder / f"{name}.o"), str(self.folder / f"{name}.e"))
         attempt = AttemptPods(AttemptKey(number, 1), self.pods.services, self.pods.followed, logs)
-        self.show(running(name))
+        self.show(body or running(name))
         attempt.add(name).exists(self.cluster.pods[name])
         self.pods.run(attempt)
         return attempt
@@ -138,6 +138,23 @@ def test_an_ended_pod_is_read_while_others_hold_all_places(scene_of: Any, monkey
         end = await scene.until_ended(2)
         assert "log_incomplete" not in end.observation.raw
         assert scene.output(2) == "pod-2\n"
+        await scene.pods.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("state", [{}, {"waiting": {"reason": "ContainerCreating"}}])
+def test_a_pod_that_waits_has_not_started(scene_of: Any, state: dict[str, Any]) -> None:
+    """Neither one without a node nor one whose container is being made is running."""
+
+    async def play() -> None:
+        scene = scene_of()
+        scene.adopt(1, pod("pod-1", **state))
+        assert not any(isinstance(event, AttemptStarted) for event in scene.events)
+        scene.show(running("pod-1"))
+        assert isinstance(scene.events[-1], AttemptStarted)
+        scene.show(ended("pod-1"))
+        await scene.until_ended(1)
         await scene.pods.close()
 
     asyncio.run(play())

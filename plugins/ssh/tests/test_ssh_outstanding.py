@@ -183,6 +183,7 @@ class AttemptsOfOneHost(RuleBasedStateMachine):
             match event:
                 case AttemptStarted(key):
                     assert key not in self.begun, "started twice"
+                    assert key in self.host.journal, "the host has not begun it"
                     self.begun.add(key)
                 case AttemptEnded() | AttemptWithdrawn():
                     self.over[event.key] = event

@@ -75,8 +75,7 @@ class WorkflowRoutes:
         """Answer the document of ``torc status``."""
         reads_logs = session_of(request).is_owner
         return await self._answer(
-            request,
-            lambda client, id_: overview.overview(self._context, client, id_, reads_logs=reads_logs, has_stages=True),
+            request, lambda client, id_: overview.overview(self._context, client, id_, reads_logs=reads_logs)
         )
 
     async def explain(self, request: Request) -> Response:

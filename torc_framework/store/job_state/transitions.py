@@ -5,6 +5,7 @@ its row; jobs in other statuses stay as they are. `propagation` does what follow
 triggers, events), in the same transaction.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -60,7 +61,16 @@ _UNBLOCKED = Statement(_change("unblocked", _THESE))
 _BLOCKER_FAILED = Statement(_change("blocker_failed", _THESE, ended_badly=number(1)))
 _CLAIMED = Statement(_change("claimed", _THESE, active_compute_node_id=param("node"), not_before=sa.null()), "node")
 _RELEASED = Statement(_change("released", _THESE, **NO_NODE))
-_STARTED = Statement(_change("attempt_started", _THESE, active_compute_node_id=param("node"), **_NOT_WAITING), "node")
+_STARTED = Statement(
+    _change(
+        "attempt_started",
+        _THESE,
+        active_compute_node_id=param("node"),
+        started_s=param("now"),
+        **_NOT_WAITING,
+    ),
+    *("node", "now"),
+)
 _ENDED = Statement(
     _change(
         "attempt_ended",
@@ -167,7 +177,7 @@ def released(tx: Tx, job_ids: Sequence[int]) -> None:
 
 def attempt_started(tx: Tx, node_id: int | None, job_ids: Sequence[int]) -> None:
     """Attempts of these jobs began on a runner."""
-    tx.count_for("attempt_started", _STARTED, job_ids, node_id)
+    tx.count_for("attempt_started", _STARTED, job_ids, node_id, time.time())
 
 
 def attempt_ended(tx: Tx, endings: Sequence[tuple[int, int, int | None, int]]) -> None:

@@ -121,6 +121,7 @@ _REQUESTS: Final = t.RESOURCE_REQUIREMENTS.c
 _LOADS: Final = Statement(
     sa.select(
         t.JOB.c.active_compute_node_id,
+        t.JOB.c.status,
         sa.func.count(),
         sa.func.sum(_REQUESTS.num_cpus * _REQUESTS.num_nodes),
         sa.func.sum(_REQUESTS.memory_bytes * _REQUESTS.num_nodes),
@@ -131,7 +132,7 @@ _LOADS: Final = Statement(
         t.JOB.c.status.in_(numbers(LIVE)),
         t.JOB.c.active_compute_node_id.is_not(None),
     )
-    .group_by(t.JOB.c.active_compute_node_id)
+    .group_by(t.JOB.c.active_compute_node_id, t.JOB.c.status)
     .order_by(t.JOB.c.active_compute_node_id),
     "workflow",
 )
@@ -160,18 +161,26 @@ def workflow_progress(tx: Tx, workflow: Values) -> Values:
     """Return the progress of one workflow, as values of `WorkflowProgress`."""
     (overview,) = workflow_overviews(tx, [workflow])
     workflow_id, run_id = workflow["id"], overview["run_id"]
-    loads = (
-        RunnerLoad(node_id, jobs, int(cpus), int(memory))
-        for node_id, jobs, cpus, memory in tx.rows(_LOADS, workflow_id)
-    )
     return {
         "overview": overview,
         "ready": dict(tx.rows(_READY, workflow_id)),
         "failures": dict(tx.rows(_FAILURES, workflow_id)),
-        "loads": list(loads),
+        "loads": _loads(tx, workflow_id),
         "recent": [row[0] for row in tx.rows(_NEWEST, workflow_id, run_id)],
         "started_at": _started_at(tx.row(_OLDEST, workflow_id, run_id)),
     }
+
+
+def _loads(tx: Tx, workflow_id: int) -> list[RunnerLoad]:
+    loads: dict[int, RunnerLoad] = {}
+    rows: Iterable[Any] = tx.rows(_LOADS, workflow_id)
+    for node_id, status, jobs, cpus, memory in rows:
+        load = loads.setdefault(node_id, RunnerLoad(node_id, 0, 0, 0))
+        if status == JobStatus.RUNNING:
+            load.jobs, load.num_cpus, load.memory_bytes = jobs, int(cpus), int(memory)
+        else:
+            load.claimed = jobs
+    return [*loads.values()]
 
 
 def _started_at(oldest: Row | None) -> str | None:

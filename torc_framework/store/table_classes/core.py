@@ -207,6 +207,8 @@ class JobRow(Base, table=True):
     delete_stdio_on_success: bool | None = None
     not_before: str | None = None
     waiting_reason: str | None = None
+    started_s: float | None = None
+    """When the attempt of a running job was reported as started, seconds since the epoch; None if it is not known."""
     blockers: int = _own(0)
     """Direct dependencies and groups that are not over; see above."""
     failed_blockers: int = _own(0)

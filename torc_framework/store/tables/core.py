@@ -120,6 +120,7 @@ JOB: Final = sa.Table(
     sa.Column("delete_stdio_on_success", sa.Boolean),
     sa.Column("not_before", sa.String),
     sa.Column("waiting_reason", sa.String),
+    sa.Column("started_s", sa.Float),
     sa.Column("blockers", sa.Integer, nullable=False, default=0, server_default=sa.text("0")),
     sa.Column("failed_blockers", sa.Integer, nullable=False, default=0, server_default=sa.text("0")),
     sa.Column("ended_badly", sa.Boolean, nullable=False, default=False, server_default=sa.text("0")),

@@ -1,11 +1,25 @@
-"""Times of attempts, from what results store: the end as a text that a client sent, and the run time."""
+"""Times of attempts: of ended ones from what results store, the end as a text that a client sent, and the run time."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+import sqlalchemy as sa
+
+from torc_framework.models.statuses import JobStatus
+from torc_framework.store.database.sql import Statement, number, param
+from torc_framework.store.tables.core import JOB
+
 LONGEST_MINUTES: Final = 1e8
 """Longest run time that counts; a client may have stored any number."""
+
+RUNNING_ATTEMPTS: Final = Statement(
+    sa.select(JOB.c.id, JOB.c.active_compute_node_id, JOB.c.started_s).where(
+        JOB.c.workflow_id == param("workflow"), JOB.c.status == number(JobStatus.RUNNING)
+    ),
+    "workflow",
+)
+"""The query for the running jobs of a workflow: id, runner, and start in seconds since the epoch, None if unknown."""
 
 
 def end_seconds(completion_time: str | None) -> float | None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from torc_framework.models.run_estimate import RunTimes, WorkLeft, seconds_left
+from torc_framework.models.run_estimate import RunTimes, WorkLeft, end_of_run
 from torc_framework.models.statuses import LIVE, UNFINISHED, JobStatus
 from torc_framework.models.workflow_views import JobsOfStage, OldestReady, ProgressView, RunEstimate, Throughput
 from torc_framework.store.database.sql import Statement, Tx, number, param
@@ -19,7 +19,7 @@ from torc_framework.store.records.crud import get
 from torc_framework.store.records.events import utc_text
 from torc_framework.store.runs.progress import workflow_overviews
 from torc_framework.store.tables import core as t
-from torc_framework.store.workflow_views.attempt_times import end_seconds
+from torc_framework.store.workflow_views.attempt_times import RUNNING_ATTEMPTS, end_seconds
 from torc_framework.store.workflow_views.attempts import EndedAttempts, ended_attempts
 from torc_framework.store.workflow_views.structure import WorkflowStructure, counts_by_node, workflow_structure
 
@@ -27,8 +27,6 @@ MOST_GROUPS: Final = 500
 """Most groups that are returned."""
 WINDOWS_S: Final = (60.0, 300.0, 3600.0)
 _BUSY_WINDOW_S: Final = 300.0
-_MOST_LEFT_S: Final = 1e10
-"""Longest time that is estimated, about 300 years; a longer one is no estimate."""
 _LIVE: Final = frozenset(status.label for status in LIVE)
 _UNFINISHED: Final = frozenset(status.label for status in UNFINISHED)
 
@@ -68,7 +66,10 @@ def progress_view(tx: Tx, workflow_id: int) -> ProgressView:
     counts = counts_by_node(tx, workflow_id, structure)
     with ended_attempts(tx, workflow_id, structure) as attempts:
         throughput = _throughput(attempts, overview["run_id"], now_s)
-        estimate = _estimate(structure, counts, attempts, now_s)
+        estimate, end_unknown = None, None
+        if not _LIVE.isdisjoint(overview["counts"]):
+            work = _work_left(structure, counts, attempts, _oldest(tx, workflow_id, structure, now_s))
+            estimate, end_unknown = _end(work, attempts, throughput, now_s)
     nodes = structure.graph.nodes
     groups = [
         JobsOfStage(node.label, node.stage, node.last_stage, node.first_name, node.last_name, node.count, by_status)
@@ -83,6 +84,7 @@ def progress_view(tx: Tx, workflow_id: int) -> ProgressView:
         throughput,
         estimate,
         _oldest_ready(tx, workflow_id),
+        end_unknown,
     )
 
 
@@ -99,38 +101,69 @@ def _throughput(attempts: EndedAttempts, run_id: int, now_s: float) -> list[Thro
     return found
 
 
-def _estimate(
-    structure: WorkflowStructure, counts: Sequence[Mapping[str, int]], attempts: EndedAttempts, now_s: float
-) -> RunEstimate | None:
-    work = [
-        WorkLeft(
-            node.stage, _sum(by_status, _UNFINISHED - _LIVE), _sum(by_status, _LIVE), attempts.run_times.get(number)
+def _oldest(tx: Tx, workflow_id: int, structure: WorkflowStructure, now_s: float) -> dict[int, float]:
+    """Return how long the attempt has run that runs longest, by node of the graph."""
+    oldest: dict[int, float] = {}
+    rows: Iterable[Any] = tx.rows(RUNNING_ATTEMPTS, workflow_id)
+    for job_id, _, started_s in rows:
+        place = structure.position(job_id)
+        if place is not None and started_s is not None:
+            node = structure.graph.node_of[place]
+            oldest[node] = max(oldest.get(node, 0.0), now_s - started_s)
+    return oldest
+
+
+def _work_left(
+    structure: WorkflowStructure,
+    counts: Sequence[Mapping[str, int]],
+    attempts: EndedAttempts,
+    oldest: Mapping[int, float],
+) -> list[WorkLeft]:
+    nodes, times = structure.graph.nodes, attempts.run_times
+    of_group: dict[str, list[RunTimes]] = {}
+    for place, its_times in times.items():
+        of_group.setdefault(nodes[place].label, []).append(its_times)
+    groups = {label: RunTimes.merged(several) for label, several in of_group.items()}
+    found = []
+    for place, (node, by_status) in enumerate(zip(nodes, counts, strict=True)):
+        if _UNFINISHED.isdisjoint(by_status):
+            continue
+        whole = groups.get(node.label, RunTimes())
+        running = by_status.get(JobStatus.RUNNING.label, 0)
+        found.append(
+            WorkLeft(
+                node.label if node.count > 1 else node.first_name,
+                node.stage,
+                sum(by_status.get(label, 0) for label in _UNFINISHED) - running,
+                running,
+                times.get(place, whole),
+                whole.longest,
+                oldest.get(place, 0.0),
+            )
         )
-        for number, (node, by_status) in enumerate(zip(structure.graph.nodes, counts, strict=True))
-        if not _UNFINISHED.isdisjoint(by_status)
-    ]
+    return found
+
+
+def _end(
+    work: Sequence[WorkLeft], attempts: EndedAttempts, throughput: Sequence[Throughput], now_s: float
+) -> tuple[RunEstimate | None, str | None]:
+    """Return the estimate of the end, or why there is none."""
     running = sum(each.running for each in work)
-    places = max(running, attempts.busy_seconds(now_s - _BUSY_WINDOW_S, now_s) / _BUSY_WINDOW_S) if running else 0
-    every = RunTimes.merged(attempts.run_times.values())
-    if not work or not places or not every.count:
-        return None
-    left = seconds_left(work, places, every)
-    if left.most > _MOST_LEFT_S:
-        return None
-    return RunEstimate(
+    places = max(running, attempts.busy_seconds(now_s - _BUSY_WINDOW_S, now_s) / _BUSY_WINDOW_S)
+    rates = ((each.completed + each.failed) / each.window_s for each in throughput)
+    left = end_of_run(work, places, next(filter(None, rates), None))
+    if isinstance(left, str):
+        return None, left
+    estimate = RunEstimate(
         sum(each.waiting + each.running for each in work),
         seconds=round(left.expected, 1),
         least_seconds=round(left.least, 1),
         most_seconds=round(left.most, 1),
         ends_at=utc_text(now_s + left.expected),
         places=round(places, 1),
-        samples=every.count,
-        has_unknown=any(each.times is None for each in work),
+        samples=sum(each.count for each in attempts.run_times.values()),
     )
-
-
-def _sum(by_status: Mapping[str, int], labels: Iterable[str]) -> int:
-    return sum(by_status.get(label, 0) for label in labels)
+    return estimate, None
 
 
 def _oldest_ready(tx: Tx, workflow_id: int) -> OldestReady | None:

@@ -12,10 +12,10 @@ from attrs import frozen
 
 from torc_framework.models.statuses import JobStatus
 from torc_framework.models.workflow_views import TimelineBars, TimelineLane, TimelineView
-from torc_framework.store.database.sql import Statement, Tx, number, param
+from torc_framework.store.database.sql import Statement, Tx, param
 from torc_framework.store.errors import RuleError
 from torc_framework.store.tables import core as t
-from torc_framework.store.workflow_views.attempt_times import end_seconds
+from torc_framework.store.workflow_views.attempt_times import RUNNING_ATTEMPTS, end_seconds
 from torc_framework.store.workflow_views.attempts import EndedAttempts, ended_attempts
 from torc_framework.store.workflow_views.limits import DEFAULT_LANES, DEFAULT_WIDTH, MOST_WIDTH
 from torc_framework.store.workflow_views.structure import workflow_structure
@@ -24,19 +24,9 @@ MOST_BARS: Final = 4000
 """Most bars of an answer: attempts are merged until they are no more."""
 MOST_ROWS: Final = 64
 """Most rows of a lane; the attempts of others share the last one."""
-_EVENTS_A_SLICE: Final = 2000
-_MOST_EVENTS: Final = 20_000
-"""Most events that are read, newest first, to find when the running attempts began."""
-_STARTED: Final = "job_started"
 _ROUNDING_S: Final = 0.005
 """Overlap of two attempts that comes from the rounding of their times."""
 
-_RUNNING: Final = Statement(
-    sa.select(t.JOB.c.id, t.JOB.c.active_compute_node_id, t.JOB.c.attempt_id).where(
-        t.JOB.c.workflow_id == param("workflow"), t.JOB.c.status == number(JobStatus.RUNNING)
-    ),
-    "workflow",
-)
 _NODES: Final = Statement(
     sa.select(
         t.COMPUTE_NODE.c.id, t.COMPUTE_NODE.c.hostname, t.COMPUTE_NODE.c.start_time, t.COMPUTE_NODE.c.duration_seconds
@@ -168,36 +158,13 @@ def _attempts(
 
 def _running(tx: Tx, workflow_id: int, now_s: float) -> tuple[dict[int, list[PlacedAttempt]], int]:
     """Return the running attempts by runner, and the number of those whose begin is not known."""
-    rows = {id_: (node, attempt) for id_, node, attempt in tx.rows(_RUNNING, workflow_id)}
-    starts = _starts(tx, workflow_id, rows) if rows else {}
+    rows: Sequence[Any] = tx.rows(RUNNING_ATTEMPTS, workflow_id)
     found: dict[int, list[PlacedAttempt]] = {}
-    for job_id, start in starts.items():
-        attempt = start, max(start, now_s), int(JobStatus.RUNNING), job_id
-        found.setdefault(rows[job_id][0] or 0, []).append(attempt)
-    return found, len(rows) - len(starts)
-
-
-def _starts(tx: Tx, workflow_id: int, running: Mapping[int, tuple[int | None, int]]) -> dict[int, float]:
-    """Return when the attempts of running jobs began, from the newest events."""
-    found: dict[int, float] = {}
-    before = 2**63 - 1
-    for _ in range(_MOST_EVENTS // _EVENTS_A_SLICE):
-        query = (
-            sa.select(t.EVENT.c.id, t.EVENT.c.timestamp, t.EVENT.c.data)
-            .where(t.EVENT.c.workflow_id == workflow_id, t.EVENT.c.id < before)
-            .order_by(t.EVENT.c.id.desc())
-            .limit(_EVENTS_A_SLICE)
-        )
-        rows = tx.connection.execute(query).all()
-        for _, timestamp, data in rows:
-            if isinstance(data, dict) and data.get("event_type") == _STARTED:
-                job_id = data.get("job_id")
-                if isinstance(job_id, int) and running.get(job_id, (0, -1))[1] == data.get("attempt_id"):
-                    found.setdefault(job_id, (timestamp or 0) / 1000)
-        if len(found) == len(running) or len(rows) < _EVENTS_A_SLICE:
-            break
-        before = rows[-1].id
-    return found
+    for job_id, node_id, started_s in rows:
+        if started_s is not None:
+            attempt = started_s, max(started_s, now_s), int(JobStatus.RUNNING), job_id
+            found.setdefault(node_id or 0, []).append(attempt)
+    return found, sum(started_s is None for *_, started_s in rows)
 
 
 def _merged_rows(

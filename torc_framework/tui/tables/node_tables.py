@@ -91,12 +91,13 @@ def _allocation_of(node: ComputeNodeRecord) -> int:
 
 
 def _load_cells(node: ComputeNodeRecord, load: RunnerLoad | None) -> tuple[Cell, Cell]:
-    """Return the jobs of a runner, and the CPUs that they requested of those it offers."""
+    """Return the jobs that run at a runner and those it claimed, and the CPUs that the first requested of its own."""
     if not node.is_active:
         return ("", ""), text_cell(node.num_cpus)
-    used = 0 if load is None else load.num_cpus
-    style = "green" if used >= node.num_cpus else ""
-    return (count_text(0 if load is None else load.jobs), ""), (f"{used} of {node.num_cpus}", style)
+    load = load or RunnerLoad(node.id or 0, 0, 0, 0)
+    style = "green" if load.num_cpus >= node.num_cpus else ""
+    claimed = f", {count_text(load.claimed)} claimed" if load.claimed else ""
+    return (f"{count_text(load.jobs)}{claimed}", ""), (f"{load.num_cpus} of {node.num_cpus}", style)
 
 
 def _runner_row(node: ComputeNodeRecord, load: RunnerLoad | None) -> TableRow:

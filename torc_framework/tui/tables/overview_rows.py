@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from attrs import frozen
 
 from torc_framework.client import TorcClient
@@ -67,7 +68,7 @@ def read_answers(
     failures = client.failures_view(workflow_id, limit=50) if has_failed else None
     return WorkflowAnswers(
         document,
-        client.progress_view(workflow_id),
+        msgspec.convert(document["progress"], ProgressView),
         failures,
         client.waiting_view(workflow_id, limit=20) if waits else None,
         _messages(client, workflow_id, failures, {} if known is None else known.messages),
@@ -114,13 +115,13 @@ def headline_lines(
     if text_width(text) > width and " " in text[:width]:
         at = text.rindex(" ", 0, width)
         text, rest = text[:at], [(f"{text[at + 1 :]}  ", style)]
-    return [(text, style)], [*rest, *_end(answers.progress), *_next_step(document, key_for)]
+    return [(text, style)], [*rest, *_end(answers), *_next_step(document, key_for)]
 
 
-def _end(progress: ProgressView) -> list[Cell]:
-    estimate = progress.estimate
+def _end(answers: WorkflowAnswers) -> list[Cell]:
+    estimate, unknown = answers.progress.estimate, answers.document["end_unknown"]
     if estimate is None:
-        return []
+        return [] if unknown is None else [(f"End unknown: {one_line(unknown)}. ", "")]
     span = f"{duration_text(estimate.least_seconds)} to {duration_text(estimate.most_seconds)}"
     return [(f"Done about {time_text(estimate.ends_at)}, in {span}. ", "")]
 
@@ -247,4 +248,4 @@ def _runners(document: Mapping[str, Any]) -> Iterator[TableRow]:
         yield _line(f"runner {place}", (f"  {one_line(runner.get('hostname'))}  ", ""), (", ".join(texts), "dim"))
 
 
-_RUNNER_FIELDS = ("jobs", "num_cpus", "used_cpus", "num_gpus")
+_RUNNER_FIELDS = ("jobs", "claimed_jobs", "num_cpus", "used_cpus", "num_gpus")

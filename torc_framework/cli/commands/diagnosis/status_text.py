@@ -14,6 +14,7 @@ from torc_framework.text.colours import painted, uses_unicode
 from torc_framework.text.headline import headline, trouble_texts
 from torc_framework.text.quantities import count_text, percent_text, relative_time_text, size_text
 from torc_framework.text.status_text import RUNNER_LOOKS, STATUS_LOOKS
+from torc_framework.text.terminal import one_line
 
 if TYPE_CHECKING:
     from torc_framework.models.records import ComputeNodeRecord
@@ -74,6 +75,8 @@ def _bar(report: "WorkflowStatusReport") -> str:
     left = ""
     if report.remaining_s is not None:
         left = f"  done {relative_time_text(max(1.0, report.remaining_s)).replace('in', 'in about', 1)}"
+    elif report.end_unknown is not None:
+        left = f"\n  end unknown: {one_line(report.end_unknown)}"
     return f"  {painted(bar.strip().ljust(_BAR_WIDTH), 'green')}  {percent_text(100 * done / total)}{left}\n"
 
 
@@ -195,6 +198,10 @@ def _runners(report: "WorkflowStatusReport") -> str:
     def jobs(runner: "ComputeNodeRecord") -> str:
         return count_text(loads[runner.id].jobs) if runner.id in loads else "idle"
 
+    def claimed(runner: "ComputeNodeRecord") -> str:
+        load = loads.get(runner.id or 0)
+        return count_text(load.claimed) if load is not None and load.claimed else ""
+
     def cpus(runner: "ComputeNodeRecord") -> str:
         used = loads[runner.id].num_cpus if runner.id in loads else 0
         return f"{count_text(used)} of {count_text(runner.num_cpus * runner.num_nodes)}"
@@ -206,6 +213,7 @@ def _runners(report: "WorkflowStatusReport") -> str:
     columns: list[Any] = [
         ListColumn("RUNNERS", lambda runner: runner.hostname, shrinks="middle"),
         ListColumn("JOBS", jobs, right=True),
+        ListColumn("CLAIMED", claimed, right=True),
         ListColumn("CPUS", cpus, right=True),
         ListColumn("MEMORY", memory, right=True),
         ListColumn("STATE", lambda runner: RUNNER_LOOKS[runner_state(runner, now_s)].word),

@@ -34,7 +34,7 @@ function Content({ id, data }) {
     <section class="card" aria-label="State">
       <p class="headline" role="status">${data.headline}</p>
       <${Lost} data=${data} />
-      <${End} progress=${progress} />
+      <${End} data=${data} />
       <${StatusBar} counts=${data.job_counts} />
       <${StatusCounts} counts=${data.job_counts} href=${(/** @type {string} */ label) => address(["w", id, "jobs"], { q: `status:${label}` })} />
     </section>
@@ -60,18 +60,17 @@ function Lost({ data }) {
   return html`<p>${countText(running + pending, "job")} ${was} with a runner that is dead. ${it} as terminated here; the next runner takes ${running + pending === 1 ? "it" : "them"} over.</p>`;
 }
 
-/** When the workflow will be done, and how fast it goes. @param {{progress: any}} props */
-function End({ progress }) {
-  const { estimate, throughput, at } = progress;
+/** When the workflow will be done or what makes that unknown, and how fast it goes. @param {{data: any}} props */
+function End({ data }) {
+  const { estimate, throughput, at } = data.progress;
   const recent = throughput.find((/** @type {any} */ each) => each.completed + each.failed > 0);
-  const rate = recent && estimate ? `${ratedText(recent.per_minute)} over the last ${durationText(recent.window_s)}.` : "";
-  if (!estimate) return "";
+  const rate = recent ? `${ratedText(recent.per_minute)} over the last ${durationText(recent.window_s)}.` : "";
+  if (!estimate) return data.end_unknown ? html`<p>End unknown: ${data.end_unknown}. ${rate}</p>` : "";
   const from = milliseconds(at) ?? Date.now();
   const bounds = [estimate.least_seconds, estimate.most_seconds].map((seconds) => clockText(from + 1000 * seconds));
   const range = bounds[0] === bounds[1] ? "" : ` (between ${bounds[0]} and ${bounds[1]} with 80% probability)`;
   return html`<p title=${`${exactTime(estimate.ends_at)}, from ${countText(estimate.samples, "ended attempt")}`}>
-    Done about <b>${timeText(estimate.ends_at)}</b>, in ${durationText(estimate.seconds)}${range}. ${rate}${" "}
-    ${estimate.has_unknown ? html`<span class="muted">Some kinds of jobs have not run yet; they are assumed to take as long as the others.</span>` : ""}
+    Done about <b>${timeText(estimate.ends_at)}</b>, in ${durationText(estimate.seconds)}${range}. ${rate}
   </p>`;
 }
 

@@ -43,7 +43,7 @@ export function RunnerTable({ id, isShort = false }) {
     { title: "Runner", show: (/** @type {any} */ node) => html`<a href=${address(["w", id, "jobs"], { q: `runner:${node.id}` })}>${node.id}</a>` },
     { title: "Host", show: (/** @type {any} */ node) => html`${node.hostname} <span class="muted">${node.compute_node_type}</span>` },
     { title: "State", show: (/** @type {any} */ node) => html`<${State} node=${node} isLost=${lost.has(node.id)} hasButton=${!isShort && node.is_active} />` },
-    { title: "Jobs now", isNumber: true, show: (/** @type {any} */ node) => (node.is_active ? (load(node).jobs ?? 0) : "") },
+    { title: "Jobs now", isNumber: true, show: (/** @type {any} */ node) => (node.is_active ? `${countText(load(node).jobs ?? 0)}${load(node).claimed ? `, ${countText(load(node).claimed)} claimed` : ""}` : "") },
     { title: "CPUs", isNumber: true, show: (/** @type {any} */ node) => html`<${Share} used=${node.is_active ? load(node).num_cpus : null} of=${node.num_cpus} text=${node.is_active && load(node).num_cpus !== undefined ? `${load(node).num_cpus} of ${node.num_cpus}` : node.num_cpus} />` },
     { title: "Memory", isNumber: true, show: (/** @type {any} */ node) => html`<${Share} used=${node.is_active ? load(node).memory_bytes : null} of=${GIB * node.memory_gb} text=${`${node.is_active && load(node).memory_bytes ? `${sizeText(load(node).memory_bytes)} of ` : ""}${sizeText(GIB * node.memory_gb)}`} />` },
     ...(rows.some((node) => node.num_gpus) ? [{ title: "GPUs", isNumber: true, show: (/** @type {any} */ node) => node.num_gpus || "" }] : []),

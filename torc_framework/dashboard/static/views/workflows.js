@@ -114,13 +114,14 @@ function Card({ entry }) {
 }
 
 /** @param {Record<string, number>} counts @param {number} interrupted jobs among the terminated ones @param {string} state whose word is shown before */
-function troubles({ failed = 0, terminated = 0, pending_failed = 0, running = 0 }, interrupted, state) {
+export function troubles({ failed = 0, terminated = 0, pending_failed = 0, running = 0, pending = 0 }, interrupted, state) {
   const parts = [
     failed && `${countText(failed)} failed`,
     terminated > interrupted && `${countText(terminated - interrupted)} terminated`,
     interrupted && `${countText(interrupted)} interrupted`,
     pending_failed && (state === "pending_failed" ? `${countText(pending_failed)} failed` : `${countText(pending_failed)} waiting for a verdict`),
     running && `${countText(running)} running`,
+    pending && `${countText(pending)} claimed`,
   ];
   return parts.filter(Boolean).map((part) => `, ${part}`).join("");
 }
