@@ -31,7 +31,7 @@ _copies: Final[dict[int, tuple[Any, int]]] = {}
 _copying: Final = threading.Lock()
 
 
-class ProcessState:
+class ProcessWideState:
     """The state at the time at which this object is made.
 
     Raises:
@@ -67,7 +67,7 @@ class ProcessState:
         Raises:
             OSError: the present state cannot be read.
         """
-        now = ProcessState()
+        now = ProcessWideState()
         if all(getattr(now, name) == getattr(self, name) for name in self.__slots__):
             return
         if now._folder != self._folder and self._folder is not None:

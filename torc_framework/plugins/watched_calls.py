@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import Any, Final, NoReturn, TypeVar
 
 from torc_framework.errors import ExitStatus, PluginError
-from torc_framework.plugins.process_state import ProcessState
+from torc_framework.plugins.process_state import ProcessWideState
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -39,7 +39,7 @@ class _WaitEndedError(BaseException):
     """Raised in a plugin to end the wait for it; not one of the exceptions that plugins catch."""
 
 
-class _Call:
+class _PluginCall:
     """A call of a plugin.
 
     Attributes:
@@ -60,7 +60,7 @@ class _Call:
         self.arrived: list[float] = []
 
 
-_calls: Final[dict[int, _Call]] = {}
+_calls: Final[dict[int, _PluginCall]] = {}
 """The calls in progress, by the identifier of the thread."""
 _warned_of: Final[set[tuple[str, str]]] = set()
 """Who changed what, of which a warning was issued."""
@@ -84,7 +84,7 @@ def watched_call(plugin: str, where: str, function: Callable[..., _T], *argument
     thread = threading.get_ident()
     if thread in _calls:
         return function(*arguments)
-    call = _Call(plugin, where)
+    call = _PluginCall(plugin, where)
     try:
         _calls[thread] = call
         _watchdog.begin(thread)
@@ -143,7 +143,7 @@ def is_stuck(thread: threading.Thread) -> bool:
     return call is not None and call.is_told
 
 
-def _ends_only_the_wait(call: _Call) -> bool:
+def _ends_only_the_wait(call: _PluginCall) -> bool:
     """Return whether a KeyboardInterrupt ends the wait for a plugin, and not the command."""
     if not call.is_told or _has_ended_wait.is_set():
         return False
@@ -151,17 +151,17 @@ def _ends_only_the_wait(call: _Call) -> bool:
     return True
 
 
-def _state() -> ProcessState | None:
+def _state() -> ProcessWideState | None:
     """Return the state of the process; None if it cannot be read, so that nothing can be compared."""
     try:
-        state = ProcessState()
+        state = ProcessWideState()
     except (OSError, ValueError):  # ValueError: Linux before 4.7 tells no umask
         return None
     state.keep_streams()
     return state
 
 
-def _restore(who: str, where: str, before: ProcessState | None) -> None:
+def _restore(who: str, where: str, before: ProcessWideState | None) -> None:
     """Restore what a plugin changed, with one warning for each plugin and thing."""
     if before is None:
         return
@@ -231,7 +231,7 @@ class _Watchdog:
             self._is_working = bool(_calls)
             return self._is_working
 
-    def _check(self, call: _Call, now: float) -> Iterator[float]:
+    def _check(self, call: _PluginCall, now: float) -> Iterator[float]:
         """Tell of a call what is due now; yield when something else will be."""
         is_main = _calls.get(threading.main_thread().ident or 0) is call
         if not call.is_told and now - call.began < SLOW_S:
@@ -250,7 +250,7 @@ class _Watchdog:
                 _log.warning("plugin %s cannot be interrupted in %s; Ctrl-C ends torc", call.plugin, call.where)
 
 
-def _end_process(call: _Call) -> NoReturn:
+def _end_process(call: _PluginCall) -> NoReturn:
     """End the process as a kill does; the next runner takes over what this one holds."""
     with suppress(OSError):
         os.write(2, f"Error: plugin {call.plugin} cannot be interrupted in {call.where}; torc ends\n".encode())

@@ -141,7 +141,7 @@ class EventStreamRoutes:
 
     async def _page(
         self, caller: Caller, workflow_id: int, level: EventSeverity, seen: int, host: str
-    ) -> "_Page | None":
+    ) -> "_EventPage | None":
         """Return the next frames; None if the workflow is deleted. An event that is large is read with room for it."""
         size = SMALL_BYTES
         while True:
@@ -153,20 +153,20 @@ class EventStreamRoutes:
 
     def _read_page(
         self, caller: Caller, workflow_id: int, level: EventSeverity, seen: int, allowed_bytes: int
-    ) -> "_Page | None":
+    ) -> "_EventPage | None":
         with self._database.read() as tx:
             check_workflow(tx, caller, workflow_id)
             events = events_after(tx, workflow_id, seen, PAGE_EVENTS, allowed_bytes)
         if events is None:
             return None
         if not events:
-            return _Page(seen, b"")
+            return _EventPage(seen, b"")
         last = events[-1].id
         shown = b"".join(_event_frame(workflow_id, event, level) for event in events)
-        return _Page(last, shown or _id_frame(last))
+        return _EventPage(last, shown or _id_frame(last))
 
 
-class _Page:
+class _EventPage:
     """The frames of some events, in pieces; those of a large event are in a temporary file.
 
     Args:

@@ -21,10 +21,8 @@ from torc_framework.server.http.endpoint_results import RequestError
 from torc_framework.store.database.sql import Tx
 from torc_framework.store.exchange import single_claims
 from torc_framework.store.job_state import changed_inputs, interruptions
-from torc_framework.store.record_kinds import actions, remote_workers, workflow_queries
-from torc_framework.store.record_kinds.jobs import delete_listed_jobs
+from torc_framework.store.record_kinds import actions, jobs, remote_workers, workflow_queries
 from torc_framework.store.records import crud
-from torc_framework.store.records.crud import create
 from torc_framework.store.runs import lifecycle
 from torc_framework.store.runs.workflow_status import (
     WorkflowCompletion,
@@ -186,7 +184,7 @@ def _job_ids(tx: Tx, call: EndpointCall) -> a.JobIds:
 
 
 def _delete_jobs(tx: Tx, call: EndpointCall) -> a.DeletedJobs:
-    return a.DeletedJobs(delete_listed_jobs(tx, call.id, call.body.job_ids, force=call.query["force"]))  # type: ignore[arg-type]  # records are dictionaries
+    return a.DeletedJobs(jobs.delete_listed_jobs(tx, call.id, call.body.job_ids, force=call.query["force"]))  # type: ignore[arg-type]  # records are dictionaries
 
 
 def _is_uninitialized(tx: Tx, call: EndpointCall) -> a.IsUninitialized:
@@ -446,7 +444,7 @@ WORKFLOW_ENDPOINTS: Final = (
     _about(
         "POST",
         "actions",
-        lambda tx, call: create(tx, actions.ACTIONS, call.body),
+        lambda tx, call: crud.create(tx, actions.ACTIONS, call.body),
         "Create an action.",
         WorkflowActionRecord,
         body=WorkflowActionRecord,
