@@ -36,12 +36,12 @@ def call(torc: Any, server: str) -> Any:
     return run
 
 
-def started(client: TorcClient, call: Any, work: Path) -> tuple[int, int]:
+def started(client: TorcClient, call: Any, work: Path, *, is_active: bool = True) -> tuple[int, int]:
     """Return a workflow whose first job a runner somewhere else has started, and that runner."""
     (work / "spec.yaml").write_text(WAITING)
     workflow_id = call("workflows", "create", "spec.yaml")["id"]
     client.begin_run(workflow_id)
-    runner = register(client, workflow_id, hostname="somewhere-else")
+    runner = register(client, workflow_id, hostname="somewhere-else", is_active=is_active)
     (job,) = client.claim_next_jobs(workflow_id).jobs
     client.start_job(job.id or 0, 1, runner)
     return workflow_id, runner
@@ -50,9 +50,9 @@ def started(client: TorcClient, call: Any, work: Path) -> tuple[int, int]:
 def test_a_runner_that_ended(call: Any, server: str, work: Path) -> None:
     """Its job fails as an orphan, the dependents are canceled; a dry run only reports; live runners keep their jobs."""
     with TorcClient(server) as client:
-        wid, runner = started(client, call, work)
+        wid, _ = started(client, call, work)
         assert call("workflows", "sync-status", wid)["jobs"] == []
-        client.update(ComputeNodeRecord, runner, {"is_active": False})
+        wid, _ = started(client, call, work, is_active=False)
         found = call("workflows", "sync-status", wid, "--dry-run")
         assert [(job["job_name"], job["status"]) for job in found["jobs"]] == [("long", "running")]
         assert call("workflows", "status", wid)["job_counts"] == {"running": 1, "blocked": 1}
@@ -136,8 +136,7 @@ def test_allocations_are_asked_of_their_executor(call: Any, server: str, work: P
     call("plugins", "trust")
     (work / "11").touch()
     with TorcClient(server) as client:
-        wid, idle = started(client, call, work)
-        client.update(ComputeNodeRecord, idle, {"is_active": False})
+        wid, _ = started(client, call, work, is_active=False)
 
         def allocation(name: int, executor: str) -> int:
             record = ScheduledComputeNodeRecord(
