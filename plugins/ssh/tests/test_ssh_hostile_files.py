@@ -1,4 +1,4 @@
-"""Whole sessions of a hostile host: whatever it names, sends or changes, nothing outside of the folder is written."""
+"""Whole sessions of a hostile host: nothing outside of the folder is written."""
 
 import asyncio
 import hashlib
