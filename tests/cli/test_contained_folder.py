@@ -1,4 +1,4 @@
-"""Writes below a folder at foreign paths: none leaves it, also where names are hostile or a folder changes meanwhile."""
+"""Writes below a folder at foreign paths: none leaves it, also if names are hostile or a folder changes meanwhile."""
 
 import ctypes
 import os

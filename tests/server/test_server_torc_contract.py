@@ -128,7 +128,7 @@ def test_a_parameter_that_an_operation_does_not_have_is_refused(api: Any) -> Non
 
 
 def test_unknown_fields_are_named_in_a_header_and_in_the_log(tmp_path: Path, make_api: Any) -> None:
-    """With the client and the count, in few lines, also for names with control characters or of any length."""
+    """With the client and the count, in few lines, also where names have control characters."""
     with ServerChild(tmp_path, "--log-level", "warning") as child:
         api = make_api(child.url, {"User-Agent": 'old\tclient/1"'})
         body = {"workflow_id": api.workflow(), "name": "n", "path": "p"}

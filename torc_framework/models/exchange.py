@@ -5,8 +5,8 @@ jobs that it has claimed for the runner. The server does all of it in one transa
 the call waits on the server, at most ``wait_s`` seconds. Reports are idempotent: a report on an attempt that the
 server has already recorded is accepted and changes nothing. Times are seconds since 1970, UTC.
 
-A runner speaks under the lease of its record, which has an epoch. A process that takes over from a dead runner takes its
-lease (`TakeOverOrder`) and raises the epoch; a call with an older one is refused with 409 and changes nothing.
+A runner speaks under the lease of its record, which has an epoch. A process that takes over from a dead runner takes
+its lease (`TakeOverOrder`) and raises the epoch; a call with an older one is refused with 409 and changes nothing.
 """
 
 from typing import Any, Final
