@@ -79,9 +79,11 @@ def test_what_is_behind_a_job_of_another_runner_is_not_told(bench: Any) -> None:
 
 
 def test_only_what_waits_for_nothing_else(bench: Any) -> None:
-    """A job with two dependencies is in no chain; of two candidates the first is."""
-    bench.plan(6, [(2, 0), (2, 1), (3, 0), (4, 0), (5, 1)])
-    assert numbers(bench, bench.exchange(slots=2, ahead=1).following) == {0: [3], 1: [5]}
+    """The first job behind a job follows it, or none: what a dead runner may have begun is told to the next."""
+    bench.plan(6, [(2, 0), (3, 0), (4, 0), (4, 1), (5, 1)])
+    assert numbers(bench, bench.exchange(slots=2, ahead=1).following) == {0: [2]}, "job 4 waits for two"
+    bench.exchange(ended=[bench.ended(0)], slots=2)
+    assert numbers(bench, bench.exchange(want_following=[bench.job_id(1)]).following) == {1: [4]}
 
 
 def test_only_what_asks_for_the_same(bench: Any) -> None:

@@ -30,23 +30,23 @@ number of jobs for which a request asks, the others are ignored."""
 _RECORDED: Final = UNBLOCKING - {JobStatus.CANCELED}
 """Statuses of jobs whose end is stored; they were claimed before."""
 _BEFORE: Final = JOB.alias("before")
-_FOLLOWERS = Statement(
-    sa.select(JOB_DEPENDENCY.c.depends_on_job_id, JOB.c.id)
+_MAY_FOLLOW: Final = sa.and_(
+    JOB.c.blockers == number(1),
+    JOB.c.failed_blockers == number(0),
+    JOB.c.resource_requirements_id == _BEFORE.c.resource_requirements_id,
+    sa.or_(JOB.c.scheduler_id.is_(None), JOB.c.scheduler_id == _BEFORE.c.scheduler_id),
+)
+"""A job waits for the one before only, has the same requirements and no other scheduler."""
+_DEPENDENTS = Statement(
+    sa.select(JOB_DEPENDENCY.c.depends_on_job_id, JOB.c.id, sa.case((_MAY_FOLLOW, number(1)), else_=number(0)))
     .select_from(
         JOB_DEPENDENCY.join(JOB, JOB.c.id == JOB_DEPENDENCY.c.job_id).join(
             _BEFORE, _BEFORE.c.id == JOB_DEPENDENCY.c.depends_on_job_id
         )
     )
-    .where(
-        JOB_DEPENDENCY.c.depends_on_job_id.in_(ids_param()),
-        JOB.c.status == number(JobStatus.BLOCKED),
-        JOB.c.blockers == number(1),
-        JOB.c.failed_blockers == number(0),
-        JOB.c.resource_requirements_id == _BEFORE.c.resource_requirements_id,
-        sa.or_(JOB.c.scheduler_id.is_(None), JOB.c.scheduler_id == _BEFORE.c.scheduler_id),
-    )
+    .where(JOB_DEPENDENCY.c.depends_on_job_id.in_(ids_param()), JOB.c.status == number(JobStatus.BLOCKED))
 )
-"""Jobs that wait for one of these jobs only, with the same requirements and no other scheduler."""
+"""The blocked jobs that wait for these jobs, and whether each may follow."""
 
 
 def chains_behind(
@@ -78,13 +78,18 @@ def _chain_limit(request: ExchangeRequest, heads: int) -> int:
 
 
 def _chains(tx: Tx, heads: Sequence[int], limit: int) -> dict[int, list[ClaimedJob]]:
-    """Return the chain of jobs behind each of these unfinished jobs, at most ``limit`` long."""
+    """Return the chain of jobs behind each of these unfinished jobs, at most ``limit`` long.
+
+    The first of the jobs that wait for a job follows it, or none. So what is told at one time is told at any later
+    time: the next runner hears of a job that a dead one has begun ahead, although others may follow by then.
+    """
     chains: dict[int, list[int]] = {}
     ends = {job_id: job_id for job_id in heads}
     for _ in range(limit):
-        first: dict[int, int] = {}
-        for before, follower in tx.rows_for(_FOLLOWERS, list(ends)):
-            first[before] = min(follower, first.get(before, follower))
+        dependents: dict[int, tuple[int, int]] = {}
+        for before, job_id, may_follow in tx.rows_for(_DEPENDENTS, list(ends)):
+            dependents[before] = min((job_id, may_follow), dependents.get(before, (job_id, may_follow)))
+        first = {before: job_id for before, (job_id, may_follow) in dependents.items() if may_follow}
         if not first:
             break
         for before, follower in first.items():
