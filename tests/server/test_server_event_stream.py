@@ -254,8 +254,7 @@ def test_a_reader_that_does_not_read_delays_no_other(tmp_path: Path) -> None:
             database.close()
             assert numbers(eager, count) == list(range(count))
             assert client.ping() == {"status": "ok"}
-        content = lazy.makefile("rb")
-        lines = (line for line in content if line.startswith(b"data: "))
-        assert [json.loads(line[6:])["data"]["n"] for line in islice(lines, count)] == list(range(count))
-        content.close()
-        lazy.close()
+        with lazy, HTTPResponse(lazy) as content:
+            content.begin()  # it takes the lines out of the chunks
+            lines = (line for line in content if line.startswith(b"data: "))
+            assert [json.loads(line[6:])["data"]["n"] for line in islice(lines, count)] == list(range(count))
