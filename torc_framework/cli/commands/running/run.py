@@ -173,7 +173,8 @@ def run_existing(session: Session, workflow_id: int, given: dict[str, Any], *, w
         run_on_allocations(session, _executor(session, given), workflow_id, given)
         return
     settings = runner_settings(session, given)
-    _await_server(session)
+    if not worker:  # who has started a worker, perhaps on nodes that cost, is to see that it has a wrong address
+        _await_server(session)
     if session.client.is_uninitialized(workflow_id):
         begin_run(session.client, workflow_id, places=FilePlaces.of(session, settings["executor"]))
     resumed = len(session.client.resume_interrupted_jobs(workflow_id))
